@@ -1,0 +1,79 @@
+//! Test support of the workspace: random histories from a seed.
+//!
+//! [`histories`] is how the property tests here run: many histories, a seed that is printed when one of
+//! them fails, and two environment variables:
+//!
+//! - `INFORMER_SEED=N` replays the run of seed `N`, history by history;
+//! - `INFORMER_HISTORIES=N` sets how many histories a run has (10,000 otherwise).
+
+use std::{env, fmt::Debug};
+
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, RngSeed, TestCaseError, TestRunner},
+};
+
+/// How many histories a run has unless `INFORMER_HISTORIES` says otherwise.
+pub const DEFAULT_HISTORIES: u32 = 10_000;
+
+/// Checks a promise on many random histories, and on a failure shows the shortest one found and the seed.
+///
+/// # Panics
+/// When `check` panics for one of the histories, or when an environment variable is not a number.
+pub fn histories<S>(strategy: &S, check: impl Fn(S::Value))
+where
+    S: Strategy,
+    S::Value: Debug,
+{
+    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let cases = number("INFORMER_HISTORIES").map_or(DEFAULT_HISTORIES, |n| n.try_into().unwrap_or(u32::MAX));
+    let config = Config {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(strategy, |history| {
+        check(history);
+        Ok::<(), TestCaseError>(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}\nreplay with INFORMER_SEED={seed} INFORMER_HISTORIES={cases}");
+    }
+}
+
+/// A seed that differs from run to run.
+pub fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.trim().parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{panic, sync::Mutex};
+
+    #[test]
+    fn a_failing_history_is_shrunk_and_its_seed_printed() {
+        let failure =
+            panic::catch_unwind(|| histories(&(0..1_000_000u32), |n| assert!(n < 4_321))).unwrap_err();
+        let message = failure.downcast_ref::<String>().unwrap();
+        assert!(message.contains("minimal failing input: 4321"), "{message}");
+        assert!(message.contains("INFORMER_SEED="), "{message}");
+    }
+
+    #[test]
+    fn every_history_is_checked() {
+        let count = Mutex::new(0);
+        histories(&(0..10u8), |_| *count.lock().unwrap() += 1);
+        assert!(
+            *count.lock().unwrap() >= number("INFORMER_HISTORIES").unwrap_or(u64::from(DEFAULT_HISTORIES))
+        );
+    }
+}
