@@ -11,7 +11,10 @@ use std::{
 /// The labels of one object: immutable, sorted by key, shared by clones.
 ///
 /// All of them lie in one text, each as `key=value`. An index that files objects under such texts takes
-/// them from here without building one.
+/// them from here without building one, and two objects' labels are compared at one go.
+///
+/// A key with `=`, or a key or value with a line end, is no label by any server's rules and cannot be
+/// selected by. Should one come all the same, it is left out here.
 ///
 /// ```
 /// use informer_model::Labels;
@@ -20,15 +23,8 @@ use std::{
 /// assert_eq!(labels.get("app"), Some("shop"));
 /// assert_eq!(labels.to_string(), "app=shop,tier=web");
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Labels(Option<Arc<Text>>);
-
-#[derive(PartialEq, Eq)]
-struct Text {
-    text: Box<str>,
-    /// Where in `text` each label's key and the label itself end.
-    ends: Box<[(u32, u32)]>,
-}
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Labels(Option<Arc<str>>);
 
 /// One label of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +58,7 @@ impl Labels {
 
     /// How many labels there are.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |inner| inner.ends.len())
+        self.iter().count()
     }
 
     /// The value of a label, if the object has it.
@@ -72,33 +68,24 @@ impl Labels {
     }
 
     /// The labels in the order of their keys.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Label<'_>> {
-        let inner = self.0.as_deref();
-        let ends = inner.map_or(&[][..], |inner| &inner.ends);
-        let text = inner.map_or("", |inner| &inner.text);
-        let mut start = 0;
-        ends.iter().map(move |&(key_end, end)| {
-            let label = Label { pair: &text[start..end as usize], key_end: key_end as usize - start };
-            start = end as usize;
-            label
-        })
+    pub fn iter(&self) -> impl Iterator<Item = Label<'_>> {
+        let pairs = self.0.as_deref().into_iter().flat_map(|text| text.split('\n'));
+        pairs.filter_map(|pair| Some(Label { pair, key_end: memchr::memchr(b'=', pair.as_bytes())? }))
     }
 
-    fn from_sorted<K: AsRef<str>, V: AsRef<str>>(pairs: impl ExactSizeIterator<Item = (K, V)>) -> Self {
-        if pairs.len() == 0 {
-            return Self::default();
-        }
-        let offset = |at: usize| u32::try_from(at).expect("an object is far smaller than 4 GiB");
+    fn from_sorted<K: AsRef<str>, V: AsRef<str>>(pairs: impl Iterator<Item = (K, V)>) -> Self {
         let mut text = String::new();
-        let mut ends = Vec::with_capacity(pairs.len());
         for (key, value) in pairs {
-            text.push_str(key.as_ref());
-            let key_end = offset(text.len());
-            text.push('=');
-            text.push_str(value.as_ref());
-            ends.push((key_end, offset(text.len())));
+            let (key, value) = (key.as_ref(), value.as_ref());
+            if key.contains(['=', '\n']) || value.contains('\n') {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.extend([key, "=", value]);
         }
-        Self(Some(Arc::new(Text { text: text.into(), ends: ends.into() })))
+        Self((!text.is_empty()).then(|| text.into()))
     }
 }
 
@@ -261,6 +248,16 @@ mod tests {
             BTreeMap::from([("a", "9"), ("b", "2"), ("c", "")].map(|(k, v)| (k.to_owned(), v.to_owned())));
         assert_eq!(Labels::from(&map), labels);
         assert!(Labels::default().is_empty() && Labels::default().iter().next().is_none());
+    }
+
+    #[test]
+    fn what_can_be_no_label_is_left_out() {
+        let labels: Labels =
+            [("a=b", "1"), ("c\nd", "2"), ("e", "3\nf=4"), ("g", "5=6")].into_iter().collect();
+        assert_eq!(
+            labels.iter().map(|label| (label.key(), label.value())).collect::<Vec<_>>(),
+            [("g", "5=6")]
+        );
     }
 
     #[test]

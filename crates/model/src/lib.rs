@@ -3,12 +3,27 @@
 //! What an object is called ([`ObjectKey`]), which version of it was seen ([`ResourceVersion`]) and how it
 //! is labelled ([`Labels`]). Nothing here waits, opens a socket or needs a runtime.
 //!
+//! What a user names: a resource ([`GroupVersionResource`], [`ResourceArg`]) or a kind ([`GroupVersionKind`]),
+//! and the objects of it, by label ([`Selector`]) or by field ([`FieldSelector`]).
+//!
+//! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]).
+//!
 //! Every parser takes any input without panicking and answers an error that names the position.
 
+mod field_selector;
+mod framing;
 mod key;
 mod labels;
+mod resource;
+mod selector;
+mod status;
 mod version;
 
+pub use field_selector::{FieldOperator, FieldPath, FieldRequirement, FieldSelector, FieldSelectorError};
+pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
+pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError};
+pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};
+pub use status::{Outcome, Reason, Status, StatusCause, StatusDetails, StatusMetadata};
 pub use version::ResourceVersion;

@@ -1,0 +1,284 @@
+//! Messages out of the bytes of a watch stream.
+//!
+//! In go the chunks of a response body, cut anywhere and perhaps compressed; out come the complete messages,
+//! one by one. What a message means is not looked at here.
+//!
+//! Memory: every frame is an allocation of its own and of its exact size. Each byte is copied once, from the
+//! chunk into its frame, so a frame that is kept keeps no read buffer alive, and a frame that came in pieces
+//! is handed over without a second copy.
+
+mod error;
+mod gzip;
+mod json;
+mod length;
+
+use std::{collections::VecDeque, fmt, mem};
+
+use bytes::{Buf, Bytes};
+
+pub use error::FrameError;
+use gzip::Gunzip;
+use json::JsonScanner;
+use length::LengthScanner;
+
+/// The largest message a [`FrameDecoder`] takes unless it is told otherwise: 16 MiB.
+pub const DEFAULT_FRAME_LIMIT: usize = 16 << 20;
+
+/// How the messages of a stream follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// JSON values one after another, with any whitespace or none between them.
+    Json,
+    /// Each message after its length, which is four bytes, the highest first.
+    LengthDelimited,
+}
+
+/// Cuts a watch stream into its messages.
+///
+/// Bytes go in as they arrive; a message comes out as soon as its last byte is there. No byte is looked at
+/// twice, however small the chunks are. Of JSON only the boundaries are checked, not what lies between them.
+///
+/// When [`next_frame`](Self::next_frame) is called until it answers `None` before the next
+/// [`push`](Self::push), the decoder holds at most the limit and one chunk, and with gzip one step of 16 KiB.
+/// A frame is an allocation of its own: keeping it keeps nothing else alive.
+///
+/// A decoder that failed stays failed: every later call answers the same error.
+///
+/// ```
+/// use informer_model::{FrameDecoder, Framing};
+///
+/// let mut decoder = FrameDecoder::new(Framing::Json);
+/// decoder.push(r#"{"type":"ADDED"}{"type":"#);
+/// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"type":"ADDED"}"#);
+/// assert_eq!(decoder.next_frame()?, None);
+///
+/// decoder.push("\"DELETED\"}\n");
+/// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"type":"DELETED"}"#);
+/// assert_eq!(decoder.finish()?, None);
+/// # Ok::<(), informer_model::FrameError>(())
+/// ```
+pub struct FrameDecoder {
+    scanner: Scanner,
+    limit: usize,
+    gzip: Option<Gunzip>,
+    input: Input,
+    /// What earlier chunks brought of the frame that is not complete.
+    partial: Vec<u8>,
+    /// How many bytes of the stream were read, after decompression.
+    offset: u64,
+    failure: Option<FrameError>,
+}
+
+impl FrameDecoder {
+    /// A decoder for uncompressed messages of up to [`DEFAULT_FRAME_LIMIT`] bytes.
+    pub fn new(framing: Framing) -> Self {
+        let scanner = match framing {
+            Framing::Json => Scanner::Json(JsonScanner::default()),
+            Framing::LengthDelimited => Scanner::Length(LengthScanner::default()),
+        };
+        Self {
+            scanner,
+            limit: DEFAULT_FRAME_LIMIT,
+            gzip: None,
+            input: Input::default(),
+            partial: Vec::new(),
+            offset: 0,
+            failure: None,
+        }
+    }
+
+    /// Takes messages of up to `limit` bytes. A larger one is an error before it is held.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Takes a stream with content encoding gzip: any number of members, one after another.
+    ///
+    /// What a member has so far comes out without waiting for its end, and so before its checksum could be
+    /// checked; a checksum that is wrong is an error after those messages.
+    #[must_use]
+    pub fn gzip(mut self) -> Self {
+        self.gzip = Some(Gunzip::new());
+        self
+    }
+
+    /// Adds the next bytes of the stream. After a failure they are dropped.
+    pub fn push(&mut self, bytes: impl Into<Bytes>) {
+        if self.failure.is_none() {
+            self.input.push(bytes.into());
+        }
+    }
+
+    /// The next message, or `None` when more bytes are needed for it.
+    pub fn next_frame(&mut self) -> Result<Option<Bytes>, FrameError> {
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => self.read().map_err(|failure| self.fail(failure)),
+        }
+    }
+
+    /// The stream has ended: like [`next_frame`](Self::next_frame), but `None` means that it ended well,
+    /// between two messages. To be called until then.
+    ///
+    /// A number that only the end of the stream completes comes from here. A message or a gzip member of
+    /// which only a part came is an error.
+    pub fn finish(&mut self) -> Result<Option<Bytes>, FrameError> {
+        if let Some(frame) = self.next_frame()? {
+            return Ok(Some(frame));
+        }
+        let cut_member = self.gzip.as_ref().and_then(Gunzip::cut_member);
+        if cut_member.is_none() && self.scanner.ends_here() {
+            return Ok(Some(mem::take(&mut self.partial).into_boxed_slice().into()));
+        }
+        match self.scanner.prefix() + self.partial.len() {
+            0 => cut_member.map_or(Ok(None), |cut| Err(self.fail(cut))),
+            pending => {
+                let offset = self.offset - pending as u64;
+                Err(self.fail(FrameError::Truncated { offset, pending }))
+            }
+        }
+    }
+
+    /// How many bytes are held: those not yet read, and those of a message that is not complete.
+    pub fn buffered(&self) -> usize {
+        self.input.len + self.gzip.as_ref().map_or(0, |gzip| gzip.plain().len()) + self.partial.len()
+    }
+
+    fn read(&mut self) -> Result<Option<Bytes>, FrameError> {
+        loop {
+            let piece = match &mut self.gzip {
+                None => self.input.front(),
+                Some(gzip) => gzip.fill(&mut self.input)?,
+            };
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            // One byte more than there is room for tells a frame that ends at the limit from one that does
+            // not, and lets every cut of a stream fail with the same error.
+            let room = self.limit.saturating_sub(self.partial.len());
+            let piece = &piece[..piece.len().min(room.saturating_add(1))];
+            let Scan { skip, take, end } = self.scanner.scan(piece, self.offset, self.limit)?;
+            if self.partial.len() + take > self.limit {
+                let offset = self.offset + skip as u64 - self.partial.len() as u64;
+                return Err(FrameError::TooLarge { offset, limit: self.limit, announced: None });
+            }
+            let part = &piece[skip..skip + take];
+            let frame = if end && self.partial.is_empty() {
+                Some(Bytes::copy_from_slice(part))
+            } else {
+                append(&mut self.partial, part, self.limit);
+                end.then(|| mem::take(&mut self.partial).into_boxed_slice().into())
+            };
+            match &mut self.gzip {
+                None => self.input.advance(skip + take),
+                Some(gzip) => gzip.advance(skip + take),
+            }
+            self.offset += (skip + take) as u64;
+            if frame.is_some() {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Remembers the failure and gives all memory back.
+    fn fail(&mut self, failure: FrameError) -> FrameError {
+        self.failure = Some(failure.clone());
+        (self.input, self.partial, self.gzip) = (Input::default(), Vec::new(), None);
+        failure
+    }
+}
+
+impl fmt::Debug for FrameDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameDecoder")
+            .field("limit", &self.limit)
+            .field("gzip", &self.gzip.is_some())
+            .field("offset", &self.offset)
+            .field("buffered", &self.buffered())
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Grows by doubling, but not past the limit.
+fn append(partial: &mut Vec<u8>, part: &[u8], limit: usize) {
+    let needed = partial.len() + part.len();
+    if needed > partial.capacity() {
+        let capacity = partial.capacity().saturating_mul(2).min(limit).max(needed);
+        partial.reserve_exact(capacity - partial.len());
+    }
+    partial.extend_from_slice(part);
+}
+
+/// What a scanner found in a piece of the stream: `skip` bytes of no frame, then `take` bytes of the frame,
+/// and whether it ends with them. What follows is left for the next scan.
+struct Scan {
+    skip: usize,
+    take: usize,
+    end: bool,
+}
+
+enum Scanner {
+    Json(JsonScanner),
+    Length(LengthScanner),
+}
+
+impl Scanner {
+    /// Looks at the bytes of the stream that begin at `offset` and were not looked at before.
+    fn scan(&mut self, piece: &[u8], offset: u64, limit: usize) -> Result<Scan, FrameError> {
+        match self {
+            Self::Json(json) => json.scan(piece, offset),
+            Self::Length(length) => length.scan(piece, offset, limit),
+        }
+    }
+
+    /// Whether the end of the stream completes the frame; then the scanner is ready for another.
+    fn ends_here(&mut self) -> bool {
+        match self {
+            Self::Json(json) => json.ends_here(),
+            Self::Length(_) => false,
+        }
+    }
+
+    /// How many bytes before the frame were skipped that belong to it.
+    fn prefix(&self) -> usize {
+        match self {
+            Self::Json(_) => 0,
+            Self::Length(length) => length.prefix(),
+        }
+    }
+}
+
+/// The chunks that were pushed and not yet read. None of them is empty.
+#[derive(Default)]
+struct Input {
+    chunks: VecDeque<Bytes>,
+    len: usize,
+}
+
+impl Input {
+    fn push(&mut self, chunk: Bytes) {
+        self.len += chunk.len();
+        if !chunk.is_empty() {
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    /// The oldest bytes; empty when there are none at all.
+    fn front(&self) -> &[u8] {
+        self.chunks.front().map_or(&[], |chunk| chunk)
+    }
+
+    /// Leaves out bytes of the front.
+    fn advance(&mut self, count: usize) {
+        self.len -= count;
+        if let Some(chunk) = self.chunks.front_mut() {
+            chunk.advance(count);
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
+        }
+    }
+}
