@@ -1,1 +1,52 @@
-//! x
+//! Shared informers for Kubernetes: list once, watch, keep an indexed cache, tell many handlers.
+//!
+//! Finished today are the parts that do no I/O:
+//!
+//! - [`Object`], the handle for every object of the cluster: shared, immutable, cheap to clone;
+//! - [`store`], the cache: one writer, readers that see one point in time, indexes;
+//! - [`queue`], what happened and is still to be applied: [`InOrderFifo`](queue::InOrderFifo) and
+//!   [`DeltaFifo`](queue::DeltaFifo);
+//! - [`model`], the values of Kubernetes: keys, versions, selectors, errors, framing.
+//!
+//! A batch goes from the queue into the store, and comes out as [`Event`]s:
+//!
+//! ```
+//! use informer::{Event, Object, queue::{self, InOrderFifo, Queue, Replacement}, store};
+//! use k8s_openapi::api::core::v1::Node;
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//!
+//! let node = |name: &str, version: &str| {
+//!     let (name, resource_version) = (Some(name.into()), Some(version.into()));
+//!     Object::new(Node { metadata: ObjectMeta { name, resource_version, ..Default::default() }, ..Default::default() })
+//! };
+//! let (mut writer, store) = store::new::<Node>();
+//! let mut queue = InOrderFifo::new();
+//! queue.replace(Replacement { objects: vec![node("a", "4")?, node("b", "5")?], unusable: vec![], version: "6".into() });
+//! queue.updated(node("b", "7")?);
+//!
+//! let deltas = queue.pop(100);
+//! let mut events = Vec::new();
+//! writer.write(|batch| queue::apply(deltas, batch, |event| events.push(event)));
+//! queue.done();
+//!
+//! assert!(matches!(&events[..], [Event::Added(_), Event::Added(_), Event::Updated { .. }]));
+//! assert_eq!((store.len(), store.resource_version()), (2, "7".into()));
+//! # Ok::<(), informer::ObjectError>(())
+//! ```
+
+mod event;
+mod object;
+pub mod queue;
+pub mod store;
+mod sync;
+
+pub use event::{Event, Tombstone};
+pub use informer_model as model;
+pub use object::{Object, ObjectError};
+
+/// What a panic said, for a report to a person.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

@@ -1,0 +1,145 @@
+//! What the store costs: `cargo bench -p informer --bench store`.
+//!
+//! 100,000 pods with five labels each; namespace index, label index and one user index (the pod's node).
+//! Updates are timed without building the objects, in batches of 100 as the informer writes them.
+
+#[allow(dead_code, reason = "each bench uses its part")]
+mod support;
+
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use informer::{
+    Object,
+    model::{ObjectKey, ResourceVersion, Selector},
+    store::{self, Store, StoreWriter},
+};
+use support::{PODS, Pod, Revision, node_of, pod, pods, scattered};
+
+const BATCH: usize = 100;
+
+fn filled() -> (StoreWriter<Pod>, Store<Pod>) {
+    let (mut writer, store) = store::new();
+    store.add_index("node", node_of).expect("a new name");
+    writer.write(|batch| batch.replace(pods(), &[], ResourceVersion::from(1_000_000)));
+    (writer, store)
+}
+
+/// Applies `count` updates in batches and returns the time that the writes took.
+fn write(writer: &mut StoreWriter<Pod>, count: u64, batch: usize, change_label: bool) -> Duration {
+    let mut took = Duration::ZERO;
+    let mut places = scattered();
+    let mut done = 0;
+    while done < count {
+        let size = (count - done).min(batch as u64);
+        let updates: Vec<Object<Pod>> = (0..size)
+            .map(|i| {
+                let version = done + i + 1;
+                pod(
+                    places.next().unwrap_or(0),
+                    Revision { version, label: if change_label { version % 50 } else { 0 } },
+                )
+            })
+            .collect();
+        let start = Instant::now();
+        // What was there is freed outside of the clock: that is the price of the object, not of the store.
+        let replaced: Vec<_> =
+            writer.write(|batch| updates.into_iter().map(|object| batch.insert(object)).collect());
+        took += start.elapsed();
+        drop(replaced);
+        done += size;
+    }
+    took
+}
+
+fn reads(c: &mut Criterion) {
+    let (_writer, store) = filled();
+    let keys: Vec<ObjectKey> =
+        scattered().take(10_000).map(|i| pod(i, Revision::default()).key().clone()).collect();
+    let mut next = keys.iter().cycle();
+    c.bench_function("get by key", |b| b.iter(|| black_box(store.get(next.next().expect("a cycle")))));
+
+    let selectors: Vec<Selector> = (0..1_000)
+        .map(|app| format!("app.kubernetes.io/name=app-{app}").parse().expect("a selector"))
+        .collect();
+    let mut next = selectors.iter().cycle();
+    c.bench_function("list 100 of 100,000 by label", |b| {
+        b.iter(|| {
+            let found = store.list(next.next().expect("a cycle"));
+            assert_eq!(found.len(), 100);
+            found
+        });
+    });
+    let by_node = store.index("node").expect("added");
+    let nodes: Vec<String> = (0..1_000).map(|node| format!("node-{node}")).collect();
+    let mut next = nodes.iter().cycle();
+    c.bench_function("list 100 of 100,000 by user index", |b| {
+        b.iter(|| by_node.get(next.next().expect("a cycle")))
+    });
+    c.bench_function("list all 100,000", |b| b.iter(|| store.list(&Selector::everything())));
+    c.bench_function("iterate over all 100,000", |b| b.iter(|| store.snapshot().iter().count()));
+    c.bench_function("snapshot", |b| b.iter(|| store.snapshot()));
+}
+
+fn writes(c: &mut Criterion) {
+    let (mut writer, store) = filled();
+    c.bench_function("update, no index value changes, batches of 100", |b| {
+        b.iter_custom(|count| write(&mut writer, count, BATCH, false));
+    });
+    c.bench_function("update, no index value changes, one by one", |b| {
+        b.iter_custom(|count| write(&mut writer, count, 1, false));
+    });
+    c.bench_function("update, one label changes, batches of 100", |b| {
+        b.iter_custom(|count| write(&mut writer, count, BATCH, true));
+    });
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                black_box(store.list(&Selector::everything()));
+            }
+        });
+        c.bench_function("update, batches of 100, while one reader lists all without pause", |b| {
+            b.iter_custom(|count| write(&mut writer, count, BATCH, false));
+        });
+        stop.store(true, Relaxed);
+    });
+}
+
+fn replace(c: &mut Criterion) {
+    let mut group = c.benchmark_group("replace");
+    group.sample_size(10);
+    let list = pods();
+    group.bench_function("100,000 into an empty store", |b| {
+        b.iter_batched(
+            || (store::new::<Pod>(), list.clone()),
+            |((mut writer, store), list)| {
+                writer.write(|batch| batch.replace(list, &[], ResourceVersion::from(1)));
+                assert_eq!(store.len(), PODS);
+                (writer, store)
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    let (mut writer, _store) = filled();
+    group.bench_function("100,000 over the same 100,000", |b| {
+        b.iter_batched(
+            || list.clone(),
+            |list| writer.write(|batch| batch.replace(list, &[], ResourceVersion::from(2))),
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(3));
+    targets = reads, writes, replace
+}
+criterion_main!(benches);

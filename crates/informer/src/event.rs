@@ -1,0 +1,82 @@
+//! What handlers hear: what became of an object in the cache.
+
+use informer_model::ObjectKey;
+
+use crate::Object;
+
+/// A change of the cache, told after it has happened.
+#[derive(Debug)]
+pub enum Event<K> {
+    /// The object is in the cache and was not before.
+    Added(Object<K>),
+    /// The object has been in the cache before. With an unchanged version it is a resync: nothing has
+    /// happened, and the object is shown again. With another uid it was deleted and made anew in between.
+    Updated {
+        /// What the cache had.
+        old: Object<K>,
+        /// What it has now.
+        new: Object<K>,
+    },
+    /// The object is no longer in the cache.
+    Deleted(Tombstone<K>),
+}
+
+/// An object that is gone.
+#[derive(Debug)]
+pub enum Tombstone<K> {
+    /// The server told of the deletion, with the object's last state.
+    Final(Object<K>),
+    /// The deletion was missed and noticed later. The last state is not known.
+    Unknown {
+        /// The object's key.
+        key: ObjectKey,
+        /// The newest state that was seen, if there was one.
+        last_seen: Option<Object<K>>,
+    },
+}
+
+impl<K> Tombstone<K> {
+    /// The object's key.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Final(object) => object.key(),
+            Self::Unknown { key, .. } => key,
+        }
+    }
+
+    /// The last state, or the newest one seen.
+    pub fn object(&self) -> Option<&Object<K>> {
+        match self {
+            Self::Final(object) => Some(object),
+            Self::Unknown { last_seen, .. } => last_seen.as_ref(),
+        }
+    }
+
+    /// Whether [`object`](Self::object) is the object as it was when it was deleted.
+    pub fn final_state_known(&self) -> bool {
+        matches!(self, Self::Final(_))
+    }
+}
+
+// Derived, these would ask for `K: Clone`; handles are cloned without it.
+
+impl<K> Clone for Event<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(object) => Self::Added(object.clone()),
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Deleted(tombstone) => Self::Deleted(tombstone.clone()),
+        }
+    }
+}
+
+impl<K> Clone for Tombstone<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Final(object) => Self::Final(object.clone()),
+            Self::Unknown { key, last_seen } => {
+                Self::Unknown { key: key.clone(), last_seen: last_seen.clone() }
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A queue between two tasks: one fills it, one empties it and may wait.
+
+use std::{
+    future::poll_fn,
+    ops::Deref,
+    task::{Context, Poll, Waker},
+};
+
+use crate::{
+    Object, Tombstone,
+    model::ResourceVersion,
+    queue::{Delta, Queue, Replacement, Transform, TransformError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// A [`Queue`] that tasks share. Cloning is a counter.
+///
+/// One batch is out at a time, however many wait for one: so one key is never with two workers at once, and
+/// what happened to it stays in order.
+pub struct SharedQueue<K, Q> {
+    state: Arc<Mutex<State<Q>>>,
+    transform: Option<Transform<K>>,
+}
+
+struct State<Q> {
+    queue: Q,
+    in_flight: bool,
+    closed: bool,
+    /// Who waits for a batch. All are woken whenever there may be one.
+    waiting: Vec<Waker>,
+}
+
+/// Why something was not queued.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The queue was closed.
+    #[error("the queue is closed")]
+    Closed,
+    /// The transform failed. The object was left out; everything else is as if it had not come.
+    #[error(transparent)]
+    Transform(#[from] TransformError),
+}
+
+impl<K, Q: Queue<K>> SharedQueue<K, Q> {
+    /// Shares a queue. The transform changes every object that comes in, once.
+    pub fn new(queue: Q, transform: Option<Transform<K>>) -> Self {
+        let state = State { queue, in_flight: false, closed: false, waiting: Vec::new() };
+        Self { state: Arc::new(Mutex::new(state)), transform }
+    }
+
+    /// The server said that an object is new.
+    pub fn added(&self, object: Object<K>) -> Result<(), PushError> {
+        let object = self.transformed(object)?;
+        self.push(|queue| queue.added(object))
+    }
+
+    /// The server said that an object has changed.
+    pub fn updated(&self, object: Object<K>) -> Result<(), PushError> {
+        let object = self.transformed(object)?;
+        self.push(|queue| queue.updated(object))
+    }
+
+    /// An object is gone. If the transform fails for its last state, the deletion stays and the state is
+    /// dropped.
+    pub fn deleted(&self, tombstone: Tombstone<K>) -> Result<(), PushError> {
+        let (tombstone, failure) = match tombstone {
+            Tombstone::Final(object) => match self.transformed(object) {
+                Ok(object) => (Tombstone::Final(object), None),
+                Err(error) => (Tombstone::Unknown { key: error.key.clone(), last_seen: None }, Some(error)),
+            },
+            unknown @ Tombstone::Unknown { .. } => (unknown, None),
+        };
+        self.push(|queue| queue.deleted(tombstone))?;
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// A list is all that there is. The answer names the objects whose transform failed; they count as
+    /// present but unusable.
+    pub fn replace(&self, list: Replacement<K>) -> Result<Vec<TransformError>, PushError> {
+        let Replacement { objects, mut unusable, version } = list;
+        let mut failures = Vec::new();
+        let objects = objects.into_iter().filter_map(|object| match self.transformed(object) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                unusable.push(error.key.clone());
+                failures.push(error);
+                None
+            }
+        });
+        let objects = objects.collect();
+        self.push(|queue| queue.replace(Replacement { objects, unusable, version }))?;
+        Ok(failures)
+    }
+
+    /// All objects of the cache are to be shown to the handlers again. The transform is not repeated.
+    pub fn resync(&self) -> Result<(), PushError> {
+        self.push(Q::resync)
+    }
+
+    /// The server has told every change up to this version.
+    pub fn bookmark(&self, version: ResourceVersion) -> Result<(), PushError> {
+        self.push(|queue| queue.bookmark(version))
+    }
+
+    /// The next batch of about `max` deltas. Waits until there is one and the batch before it is done;
+    /// `None` when the queue is closed and nothing is left.
+    pub async fn pop(&self, max: usize) -> Option<Popped<K, Q>> {
+        poll_fn(|context| self.poll_pop(context, max)).await
+    }
+
+    fn poll_pop(&self, context: &mut Context<'_>, max: usize) -> Poll<Option<Popped<K, Q>>> {
+        let mut state = self.lock();
+        if !state.in_flight {
+            let deltas = state.queue.pop(max);
+            if !deltas.is_empty() {
+                state.in_flight = true;
+                return Poll::Ready(Some(Popped { deltas, again: Vec::new(), queue: self.clone() }));
+            }
+            if state.closed {
+                return Poll::Ready(None);
+            }
+        }
+        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Closes the queue: nothing more comes in, and whoever waits gets what is left and then `None`.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        wake_all(state);
+    }
+
+    /// How many entries wait.
+    pub fn len(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the first list has been processed to its end.
+    pub fn has_synced(&self) -> bool {
+        self.lock().queue.has_synced()
+    }
+
+    fn transformed(&self, object: Object<K>) -> Result<Object<K>, TransformError> {
+        match &self.transform {
+            Some(transform) => transform.apply(object),
+            None => Ok(object),
+        }
+    }
+
+    fn push(&self, push: impl FnOnce(&mut Q)) -> Result<(), PushError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(PushError::Closed);
+        }
+        push(&mut state.queue);
+        wake_all(state);
+        Ok(())
+    }
+
+    fn finish(&self, retry: Vec<Delta<K>>) {
+        let mut state = self.lock();
+        if !retry.is_empty() {
+            state.queue.retry(retry);
+        }
+        state.queue.done();
+        state.in_flight = false;
+        wake_all(state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<Q>> {
+        // Nothing of a user's runs under this lock, so no panic leaves a state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes with the lock released, so that nobody wakes up only to wait for it.
+fn wake_all<Q>(mut state: MutexGuard<'_, State<Q>>) {
+    let waiting = std::mem::take(&mut state.waiting);
+    drop(state);
+    for waker in waiting {
+        waker.wake();
+    }
+}
+
+impl<K, Q> Clone for SharedQueue<K, Q> {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state), transform: self.transform.clone() }
+    }
+}
+
+/// A batch that is being processed. The next one comes out when this one is dropped.
+pub struct Popped<K, Q: Queue<K>> {
+    deltas: Vec<Delta<K>>,
+    again: Vec<Delta<K>>,
+    queue: SharedQueue<K, Q>,
+}
+
+impl<K, Q: Queue<K>> Popped<K, Q> {
+    /// Takes the deltas out, to process them. The batch is in flight until this value is dropped.
+    pub fn take(&mut self) -> Vec<Delta<K>> {
+        std::mem::take(&mut self.deltas)
+    }
+
+    /// Queues deltas of this batch again when it ends, because processing them failed.
+    pub fn retry(&mut self, deltas: impl IntoIterator<Item = Delta<K>>) {
+        self.again.extend(deltas);
+    }
+}
+
+impl<K, Q: Queue<K>> Deref for Popped<K, Q> {
+    type Target = [Delta<K>];
+
+    fn deref(&self) -> &[Delta<K>] {
+        &self.deltas
+    }
+}
+
+impl<K, Q: Queue<K>> Drop for Popped<K, Q> {
+    fn drop(&mut self) {
+        self.queue.finish(std::mem::take(&mut self.again));
+    }
+}

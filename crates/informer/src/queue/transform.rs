@@ -1,0 +1,76 @@
+//! What a user does to each object before it is kept: usually, throwing away what nobody needs.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use informer_model::ObjectKey;
+use kube::Resource;
+
+use crate::{Object, panic_message};
+
+type Function<K> =
+    dyn Fn(Object<K>) -> Result<Object<K>, Box<dyn std::error::Error + Send + Sync>> + Send + Sync;
+
+/// A change to every object that is made once, before the object is stored and shown to anybody.
+///
+/// It can change everything but which object it is: key and version stay the server's.
+///
+/// ```
+/// use informer::queue::Transform;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let trim = Transform::new(|pod: &mut Pod| {
+///     pod.metadata.managed_fields = None;
+///     pod.status.as_mut().map(|status| status.conditions = None);
+///     Ok::<(), std::convert::Infallible>(())
+/// });
+/// # let _ = trim;
+/// ```
+pub struct Transform<K>(Arc<Function<K>>);
+
+/// A transform refused an object, or panicked at it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the transform failed for {key}: {message}")]
+pub struct TransformError {
+    /// The object.
+    pub key: ObjectKey,
+    /// What the transform said.
+    pub message: String,
+}
+
+impl<K> Transform<K> {
+    /// A transform from a function that changes the object in place.
+    pub fn new<E>(function: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static) -> Self
+    where
+        K: Resource + Clone,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        Self(Arc::new(move |object| object.modify(&function).map_err(Into::into)))
+    }
+
+    /// The changed object. A panic of the function is an error like any other.
+    pub fn apply(&self, object: Object<K>) -> Result<Object<K>, TransformError> {
+        let key = object.key().clone();
+        let message = match catch_unwind(AssertUnwindSafe(|| (self.0)(object))) {
+            Ok(Ok(object)) => return Ok(object),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+        };
+        Err(TransformError { key, message })
+    }
+}
+
+impl<K> Clone for Transform<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K> fmt::Debug for Transform<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transform")
+    }
+}

@@ -1,0 +1,317 @@
+//! Objects filed under values: one [`Index`] each for namespaces, for labels, and for every function that
+//! a user adds. An index knows objects only by their slots.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use informer_model::ObjectKey;
+
+use super::{
+    posting::Posting,
+    slab::{Named, Slab, SlabView, Slot},
+};
+use crate::{Object, panic_message};
+
+/// The name of the index by namespace, which every store has. Cluster-scoped objects are under `""`.
+pub const NAMESPACE_INDEX: &str = "namespace";
+
+/// The name of the index by label, which every store has. Its values are `key=value`.
+pub const LABEL_INDEX: &str = "label";
+
+/// Why an index cannot be added or asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IndexError {
+    /// No index has that name.
+    #[error("there is no index {name:?}; the store has {}", known.join(", "))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// Another index has that name already.
+    #[error("there is an index {name:?} already; choose another name")]
+    Conflict {
+        /// The name.
+        name: String,
+    },
+    /// An index function tried to add an index.
+    #[error("index {name:?} cannot be added from inside an index function")]
+    InsideIndexFunction {
+        /// The name.
+        name: String,
+    },
+}
+
+/// An object for which an index function panicked. It is in the store but not in that index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexFailure {
+    /// The index.
+    pub index: String,
+    /// The object.
+    pub key: ObjectKey,
+    /// What the panic said.
+    pub message: String,
+}
+
+/// All objects under one value.
+#[derive(Clone)]
+pub(super) struct Entry {
+    value: Arc<str>,
+    slots: Posting,
+}
+
+impl Named for Arc<Entry> {
+    fn name(&self) -> &str {
+        &self.value
+    }
+}
+
+/// What a reader sees of an index.
+#[derive(Clone)]
+pub(super) struct IndexView(SlabView<Arc<Entry>>);
+
+impl IndexView {
+    /// The objects under a value.
+    pub(super) fn get(&self, value: &str) -> Option<&Posting> {
+        Some(&self.0.get(self.0.find(value)?)?.slots)
+    }
+
+    pub(super) fn count(&self, value: &str) -> usize {
+        self.get(value).map_or(0, Posting::len)
+    }
+
+    /// All values with at least one object, in no order.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|entry| &*entry.value)
+    }
+}
+
+/// The writer's side of an index.
+pub(super) struct Index(Slab<Arc<Entry>>);
+
+impl Index {
+    pub(super) fn new() -> Self {
+        Self(Slab::new())
+    }
+
+    pub(super) fn view(&self) -> IndexView {
+        IndexView(self.0.view().clone())
+    }
+
+    /// Files a slot under a value, and returns the value's own number.
+    pub(super) fn file(&mut self, value: &str, slot: Slot) -> Slot {
+        match self.0.view().find(value) {
+            Some(at) => {
+                if let Some(entry) = self.0.get_mut(at) {
+                    Arc::make_mut(entry).slots.insert(slot);
+                }
+                at
+            }
+            None => self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::One(slot) })).0,
+        }
+    }
+
+    pub(super) fn unfile(&mut self, value: &str, slot: Slot) {
+        if let Some(at) = self.0.view().find(value) {
+            self.unfile_at(at, slot);
+        }
+    }
+
+    /// Takes a slot from the value with this number, and the value away with its last slot.
+    fn unfile_at(&mut self, at: Slot, slot: Slot) {
+        let Some(entry) = self.0.get_mut(at) else { return };
+        if Arc::make_mut(entry).slots.remove(slot) {
+            let value = Arc::clone(&entry.value);
+            self.0.remove(&value);
+        }
+    }
+
+    fn value(&self, at: Slot) -> Option<&str> {
+        self.0.view().get(at).map(|entry| &*entry.value)
+    }
+}
+
+type Function<K> = Box<dyn Fn(&Object<K>, &mut dyn FnMut(&str)) + Send + Sync>;
+
+/// An index that a user's function fills.
+///
+/// It remembers where each object is filed instead of asking the function about the old object again:
+/// a function that changes its mind cannot leave an object behind in the index.
+pub(super) struct UserIndex<K> {
+    pub(super) name: Arc<str>,
+    function: Function<K>,
+    index: Index,
+    filed: Vec<Filed>,
+    failures: BTreeMap<ObjectKey, String>,
+    values: Values,
+}
+
+/// The numbers of the values under which one object is filed.
+#[derive(Clone, Default)]
+enum Filed {
+    #[default]
+    Nowhere,
+    Once(Slot),
+    Often(Box<[Slot]>),
+}
+
+impl Filed {
+    fn as_slice(&self) -> &[Slot] {
+        match self {
+            Self::Nowhere => &[],
+            Self::Once(at) => std::slice::from_ref(at),
+            Self::Often(at) => at,
+        }
+    }
+}
+
+impl From<Vec<Slot>> for Filed {
+    fn from(at: Vec<Slot>) -> Self {
+        match at[..] {
+            [] => Self::Nowhere,
+            [only] => Self::Once(only),
+            _ => Self::Often(at.into()),
+        }
+    }
+}
+
+impl<K> UserIndex<K> {
+    pub(super) fn new<F, I>(name: Arc<str>, function: F) -> Self
+    where
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        let function: Function<K> = Box::new(move |object, sink| {
+            for value in function(object) {
+                sink(value.as_ref());
+            }
+        });
+        let (filed, failures, values) = Default::default();
+        Self { name, function, index: Index::new(), filed, failures, values }
+    }
+
+    pub(super) fn view(&self) -> IndexView {
+        self.index.view()
+    }
+
+    pub(super) fn failures(&self) -> impl Iterator<Item = IndexFailure> {
+        self.failures.iter().map(|(key, message)| IndexFailure {
+            index: self.name.to_string(),
+            key: key.clone(),
+            message: message.clone(),
+        })
+    }
+
+    /// Files an object that is new or has changed.
+    pub(super) fn refile(&mut self, slot: Slot, object: &Object<K>) {
+        self.ask(object);
+        if self.filed.len() <= slot as usize {
+            self.filed.resize(slot as usize + 1, Filed::Nowhere);
+        }
+        let index = &self.index;
+        let before = self.filed[slot as usize].as_slice();
+        if before.iter().map(|at| index.value(*at)).eq(self.values.iter().map(Some)) {
+            return;
+        }
+        // New places first: a value that stays must not vanish in between and come back with another number.
+        let mut after: Vec<Slot> = Vec::with_capacity(before.len());
+        for value in self.values.iter() {
+            let at = self.index.file(value, slot);
+            if !after.contains(&at) {
+                after.push(at);
+            }
+        }
+        let before = std::mem::replace(&mut self.filed[slot as usize], Filed::from(after.clone()));
+        for at in before.as_slice().iter().filter(|at| !after.contains(at)) {
+            self.index.unfile_at(*at, slot);
+        }
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn unfile(&mut self, slot: Slot, key: &ObjectKey) {
+        if let Some(filed) = self.filed.get_mut(slot as usize) {
+            for at in std::mem::take(filed).as_slice() {
+                self.index.unfile_at(*at, slot);
+            }
+        }
+        self.failures.remove(key);
+    }
+
+    /// Puts the function's answer into `self.values`; none at all if it panicked.
+    fn ask(&mut self, object: &Object<K>) {
+        let values = &mut self.values;
+        values.clear();
+        let answer = {
+            let _inside = InsideIndexFunction::enter();
+            catch_unwind(AssertUnwindSafe(|| (self.function)(object, &mut |value| values.push(value))))
+        };
+        match answer {
+            Ok(()) if self.failures.is_empty() => {}
+            Ok(()) => {
+                self.failures.remove(object.key());
+            }
+            Err(panic) => {
+                values.clear();
+                let message = panic_message(&*panic);
+                let known = self.failures.insert(object.key().clone(), message.clone());
+                if known.as_ref() != Some(&message) {
+                    tracing::error!(index = %self.name, object = %object.key(), %message,
+                        "the index function panicked; the object is cached but not in this index");
+                }
+            }
+        }
+    }
+}
+
+/// A list of texts that keeps its room when it is cleared.
+#[derive(Default)]
+struct Values {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Values {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, value: &str) {
+        self.text.push_str(value);
+        self.ends.push(self.text.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut start, end)..end])
+    }
+}
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Held while a user's index function runs on this thread. The store's lock is held then too, so whoever
+/// needs the lock must ask here first.
+pub(super) struct InsideIndexFunction(bool);
+
+impl InsideIndexFunction {
+    fn enter() -> Self {
+        Self(INSIDE.replace(true))
+    }
+
+    pub(super) fn is_active() -> bool {
+        INSIDE.get()
+    }
+}
+
+impl Drop for InsideIndexFunction {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}

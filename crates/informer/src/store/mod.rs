@@ -1,0 +1,287 @@
+//! The local cache of one kind: one writer, any number of readers.
+//!
+//! In come whole objects, from the one task that owns the [`StoreWriter`]. Out come [`Object`] handles:
+//! single ones from a [`Store`], lists of one point in time from its [`Snapshot`]. Readers never wait for the
+//! writer nor the writer for readers: the writer works on its own copy, which shares all that is unchanged
+//! with what readers see, and swaps one pointer when it is done.
+//!
+//! Objects lie in numbered slots. An order by key, an index by namespace, one by label and one for each
+//! function that a user adds all speak of slots, so an update that changes none of these touches none.
+
+mod index;
+mod posting;
+mod slab;
+mod snapshot;
+mod trie;
+mod writer;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use informer_model::{ObjectKey, ResourceVersion, Selector};
+use tokio::sync::watch;
+
+use crate::Object;
+use index::{InsideIndexFunction, UserIndex};
+use snapshot::View;
+use writer::State;
+
+pub use index::{IndexError, IndexFailure, LABEL_INDEX, NAMESPACE_INDEX};
+pub use snapshot::Snapshot;
+pub use writer::{Batch, Change, StoreWriter};
+
+/// A reader of the cache. Cloning is a counter.
+///
+/// ```
+/// use informer::{Object, store};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+///
+/// let (mut writer, store) = store::new::<ConfigMap>();
+/// let by_key = store.add_index("data-key", |object| {
+///     object.data.iter().flatten().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+/// })?;
+///
+/// let metadata = ObjectMeta { name: Some("a".into()), namespace: Some("ns".into()), ..Default::default() };
+/// let data = Some([("color".to_owned(), "red".to_owned())].into());
+/// let object = Object::new(ConfigMap { metadata, data, ..Default::default() })?;
+/// writer.write(|batch| batch.insert(object));
+///
+/// assert!(store.get(&"ns/a".parse()?).is_some());
+/// assert_eq!(by_key.get("color").len(), 1);
+/// assert_eq!(store.snapshot().iter_namespace("ns").count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Store<K> {
+    shared: Arc<Shared<K>>,
+}
+
+/// What the writer and all readers of one store have in common.
+struct Shared<K> {
+    /// What readers see.
+    view: ArcSwap<View<K>>,
+    /// What the writer works on. Readers lock it only to add an index.
+    state: Mutex<State<K>>,
+    /// The version of `view`, for those who wait for one; `None` when the writer is gone.
+    version: watch::Sender<Option<ResourceVersion>>,
+}
+
+/// A new, empty store: its writer and a reader.
+pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
+    let state = State::new();
+    let shared = Arc::new(Shared {
+        view: ArcSwap::from_pointee(state.view()),
+        state: Mutex::new(state),
+        version: watch::Sender::new(Some(ResourceVersion::UNSET)),
+    });
+    (StoreWriter::new(Arc::clone(&shared)), Store::new(shared))
+}
+
+impl<K> Shared<K> {
+    fn publish(&self, state: &State<K>) {
+        let view = Arc::new(state.view());
+        self.view.store(Arc::clone(&view));
+        self.version.send_if_modified(|version| match version {
+            Some(version) if *version != view.version => {
+                *version = view.version.clone();
+                true
+            }
+            _ => false,
+        });
+    }
+
+    fn close(&self) {
+        self.version.send_replace(None);
+    }
+}
+
+/// Why a wait for a version ended without it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// The time was up first.
+    #[error("the cache has not reached version {wanted} within {waited:?}; it is at {current:?}")]
+    Deadline {
+        /// The version that was waited for.
+        wanted: ResourceVersion,
+        /// The version that the store had in the end; unset before the first list.
+        current: ResourceVersion,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The two versions have no order, so no wait would end.
+    #[error(
+        "version {wanted:?} cannot be compared with the cache's {current:?}: both must be decimal numbers"
+    )]
+    Incomparable {
+        /// The version that was to be waited for.
+        wanted: ResourceVersion,
+        /// The version that the store has.
+        current: ResourceVersion,
+    },
+    /// Nobody writes to the store any more.
+    #[error("the cache is not updated any more: its informer has stopped before version {wanted}")]
+    Stopped {
+        /// The version that was waited for.
+        wanted: ResourceVersion,
+    },
+}
+
+impl<K> Store<K> {
+    fn new(shared: Arc<Shared<K>>) -> Self {
+        Self { shared }
+    }
+
+    /// The whole store at this moment.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        Snapshot(self.shared.view.load_full())
+    }
+
+    /// One object by its key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Object<K>> {
+        self.shared.view.load().get(key).cloned()
+    }
+
+    /// All objects whose labels match, in the order of keys: see [`Snapshot::list`].
+    pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
+        self.shared.view.load().list(None, selector)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.shared.view.load().objects.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The version that the store has reached; unset before the first list.
+    pub fn resource_version(&self) -> ResourceVersion {
+        self.shared.view.load().version.clone()
+    }
+
+    /// Adds an index, at any time: what is in the store already is in it when this returns.
+    ///
+    /// The function gives the values under which an object is to be found: none, one, or many. If it panics,
+    /// the object stays in the store but not in this index, and [`index_failures`](Self::index_failures) says
+    /// so. It runs while the writer waits: it should be quick.
+    pub fn add_index<F, I>(&self, name: &str, function: F) -> Result<IndexHandle<K>, IndexError>
+    where
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        if InsideIndexFunction::is_active() {
+            return Err(IndexError::InsideIndexFunction { name: name.to_owned() });
+        }
+        let mut state = self.shared.lock();
+        if [NAMESPACE_INDEX, LABEL_INDEX].contains(&name)
+            || state.user.iter().any(|index| *index.name == *name)
+        {
+            return Err(IndexError::Conflict { name: name.to_owned() });
+        }
+        state.add_index(UserIndex::new(name.into(), function));
+        self.shared.publish(&state);
+        drop(state);
+        self.index(name)
+    }
+
+    /// A handle for an index that exists.
+    pub fn index(&self, name: &str) -> Result<IndexHandle<K>, IndexError> {
+        self.shared.view.load().index(name)?;
+        Ok(IndexHandle { name: name.into(), store: self.clone() })
+    }
+
+    /// The objects that are missing from an index now because its function panicked.
+    pub fn index_failures(&self) -> Vec<IndexFailure> {
+        if InsideIndexFunction::is_active() {
+            return Vec::new();
+        }
+        self.shared.lock().user.iter().flat_map(UserIndex::failures).collect()
+    }
+
+    /// Waits until the store has applied this version, and returns the version that it has then.
+    ///
+    /// With it a program reads its own writes: write, take the version from the answer, wait for it here,
+    /// read from the store.
+    pub async fn wait_for_resource_version(
+        &self,
+        wanted: &ResourceVersion,
+        deadline: Duration,
+    ) -> Result<ResourceVersion, WaitError> {
+        let mut versions = self.shared.version.subscribe();
+        let reached = versions.wait_for(|current| match current {
+            None => true,
+            Some(current) => {
+                current.partial_cmp(wanted).map_or(!current.is_unset(), std::cmp::Ordering::is_ge)
+            }
+        });
+        match tokio::time::timeout(deadline, reached).await {
+            Err(_) => Err(WaitError::Deadline {
+                wanted: wanted.clone(),
+                current: self.resource_version(),
+                waited: deadline,
+            }),
+            Ok(current) => match current.ok().and_then(|current| current.clone()) {
+                None => Err(WaitError::Stopped { wanted: wanted.clone() }),
+                Some(current) if current.partial_cmp(wanted).is_none() => {
+                    Err(WaitError::Incomparable { wanted: wanted.clone(), current })
+                }
+                Some(current) => Ok(current),
+            },
+        }
+    }
+}
+
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared))
+    }
+}
+
+impl<K> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({} objects at version {:?})", self.len(), self.resource_version())
+    }
+}
+
+/// An index of a store, to ask again and again: it exists, so asking cannot fail.
+pub struct IndexHandle<K> {
+    name: Arc<str>,
+    store: Store<K>,
+}
+
+impl<K> IndexHandle<K> {
+    /// The index's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The objects under a value, at one point in time, in the order of keys.
+    pub fn get(&self, value: &str) -> Vec<Object<K>> {
+        let view = self.store.shared.view.load();
+        view.index(&self.name).map_or_else(|_| Vec::new(), |index| view.filed(index, value))
+    }
+
+    /// How many objects are under a value.
+    pub fn count(&self, value: &str) -> usize {
+        let view = self.store.shared.view.load();
+        view.index(&self.name).map_or(0, |index| index.count(value))
+    }
+
+    /// All values that have an object, sorted.
+    pub fn values(&self) -> Vec<String> {
+        let view = self.store.shared.view.load();
+        view.index(&self.name).map_or_else(|_| Vec::new(), snapshot::sorted_values)
+    }
+}
+
+impl<K> Clone for IndexHandle<K> {
+    fn clone(&self) -> Self {
+        Self { name: Arc::clone(&self.name), store: self.store.clone() }
+    }
+}

@@ -1,0 +1,226 @@
+//! Entries with a name, each in a numbered slot that it keeps for life; copies share.
+//!
+//! Names are found through a hash table of short pages that hold only numbers, so a page is copied without
+//! touching anything else. An entry that is replaced stays in its slot, and the table does not change at
+//! all: that is what makes an update cheap, and why indexes file slots and not names.
+
+use std::{hash::BuildHasher, sync::Arc};
+
+use hashbrown::DefaultHashBuilder;
+
+use super::trie::Trie;
+
+/// The number under which an entry is kept as long as it lives.
+pub(super) type Slot = u32;
+
+/// What a slab keeps.
+pub(super) trait Named: Clone {
+    fn name(&self) -> &str;
+}
+
+/// A page fills to about this many names before the table doubles.
+const PAGE_LOAD: usize = 32;
+
+/// The names whose tags begin with the same bits: tag and slot of each.
+type Page = Arc<[(u32, Slot)]>;
+
+/// The shared part of a [`Slab`]: what a reader needs.
+#[derive(Clone)]
+pub(super) struct SlabView<T> {
+    entries: Trie<T>,
+    pages: Trie<Page>,
+    /// There are 2^`bits` pages; a tag's first `bits` bits say which one it is on.
+    bits: u32,
+    len: usize,
+    hasher: DefaultHashBuilder,
+}
+
+/// A [`SlabView`] and what the writer alone needs: the slots that are free again.
+pub(super) struct Slab<T> {
+    view: SlabView<T>,
+    free: Vec<Slot>,
+    next: Slot,
+}
+
+impl<T: Named> SlabView<T> {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Slot> {
+        self.find_tagged(self.tag(name), name)
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+        self.entries.get(slot)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter()
+    }
+
+    fn find_tagged(&self, tag: u32, name: &str) -> Option<Slot> {
+        let page = self.pages.get(self.page(tag))?;
+        page.iter()
+            .find(|(other, slot)| *other == tag && self.get(*slot).is_some_and(|entry| entry.name() == name))
+            .map(|(_, slot)| *slot)
+    }
+
+    fn tag(&self, name: &str) -> u32 {
+        (self.hasher.hash_one(name) >> 32) as u32
+    }
+
+    fn page(&self, tag: u32) -> u32 {
+        tag.checked_shr(32 - self.bits).unwrap_or(0)
+    }
+}
+
+impl<T: Named> Slab<T> {
+    pub(super) fn new() -> Self {
+        let hasher = DefaultHashBuilder::default();
+        let view = SlabView { entries: Trie::default(), pages: Trie::default(), bits: 0, len: 0, hasher };
+        Self { view, free: Vec::new(), next: 0 }
+    }
+
+    /// What is here now, for readers.
+    pub(super) fn view(&self) -> &SlabView<T> {
+        &self.view
+    }
+
+    /// Puts an entry under its name: its slot, and the entry that had the name before.
+    pub(super) fn insert(&mut self, entry: T) -> (Slot, Option<T>) {
+        let tag = self.view.tag(entry.name());
+        if let Some(slot) = self.view.find_tagged(tag, entry.name()) {
+            return (slot, self.view.entries.set(slot, entry));
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.next = self.next.checked_add(1).expect("fewer than four billion objects of one kind");
+            self.next - 1
+        });
+        self.view.entries.set(slot, entry);
+        self.view.len += 1;
+        if self.view.len > PAGE_LOAD << self.view.bits {
+            self.rebuild_pages(self.view.bits + 1);
+        }
+        let page = self.view.page(tag);
+        let names = self.view.pages.get(page).map_or(&[][..], |page| page);
+        let names = names.iter().copied().chain([(tag, slot)]).collect();
+        self.view.pages.set(page, names);
+        (slot, None)
+    }
+
+    /// Takes an entry out by its name: the slot that it had, and the entry.
+    pub(super) fn remove(&mut self, name: &str) -> Option<(Slot, T)> {
+        let tag = self.view.tag(name);
+        let slot = self.view.find_tagged(tag, name)?;
+        let page = self.view.page(tag);
+        let names: Page =
+            self.view.pages.get(page)?.iter().copied().filter(|(_, other)| *other != slot).collect();
+        if names.is_empty() {
+            self.view.pages.remove(page);
+        } else {
+            self.view.pages.set(page, names);
+        }
+        let entry = self.view.entries.remove(slot)?;
+        self.view.len -= 1;
+        if self.view.len == 0 {
+            // A store that was emptied begins anew, with its slots in the order of the next list.
+            (self.free, self.next) = (Vec::new(), 0);
+        } else {
+            self.free.push(slot);
+        }
+        if self.view.bits > 0 && self.view.len < (PAGE_LOAD << self.view.bits) / 8 {
+            self.rebuild_pages(self.view.bits - 1);
+        }
+        Some((slot, entry))
+    }
+
+    /// The entry in a slot, to change anything but its name.
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.view.entries.get_mut(slot)
+    }
+
+    /// Deals all names to 2^`bits` pages. Tags are enough for it: no name is looked at.
+    fn rebuild_pages(&mut self, bits: u32) {
+        let old = std::mem::take(&mut self.view.pages);
+        self.view.bits = bits;
+        let mut dealt = vec![Vec::new(); 1 << bits];
+        for &(tag, slot) in old.iter().flat_map(|page| page.iter()) {
+            dealt[self.view.page(tag) as usize].push((tag, slot));
+        }
+        for (page, names) in (0..).zip(dealt) {
+            if !names.is_empty() {
+                self.view.pages.set(page, names.into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use informer_testing::histories;
+    use proptest::{collection::vec, prelude::*};
+
+    #[derive(Debug, Clone, PartialEq)]
+    struct Entry(Arc<str>, u32);
+
+    impl Named for Entry {
+        fn name(&self) -> &str {
+            &self.0
+        }
+    }
+
+    fn entry(name: u16, value: u32) -> Entry {
+        Entry(format!("{name}").into(), value)
+    }
+
+    #[test]
+    fn equals_a_map_and_an_entry_keeps_its_slot() {
+        let steps = vec((any::<bool>(), 0..60u16), 0..120);
+        histories(&steps, |steps| {
+            let (mut slab, mut model) = (Slab::new(), BTreeMap::new());
+            for (i, (put, name)) in (0..).zip(steps) {
+                let known = model.get(&name).cloned();
+                if put {
+                    let (slot, old) = slab.insert(entry(name, i));
+                    assert_eq!(old, known.as_ref().map(|(_, value)| entry(name, *value)));
+                    if let Some((known_slot, _)) = known {
+                        assert_eq!(slot, known_slot, "an update moved an entry");
+                    }
+                    model.insert(name, (slot, i));
+                } else {
+                    let expected = known.map(|(slot, value)| (slot, entry(name, value)));
+                    assert_eq!(slab.remove(&name.to_string()), expected);
+                    model.remove(&name);
+                }
+                assert_eq!(slab.view().len(), model.len());
+            }
+            for name in 0..60 {
+                let slot = model.get(&name).map(|(slot, _)| *slot);
+                assert_eq!(slab.view().find(&name.to_string()), slot);
+                let value = slot.and_then(|slot| slab.view().get(slot)).map(|entry| entry.1);
+                assert_eq!(value, model.get(&name).map(|(_, value)| *value));
+            }
+            assert_eq!(slab.view().iter().count(), model.len());
+        });
+    }
+
+    #[test]
+    fn the_table_grows_and_shrinks_and_finds_every_name() {
+        let mut slab = Slab::new();
+        for name in 0..5_000 {
+            slab.insert(entry(name, 0));
+        }
+        let before = slab.view().clone();
+        assert!(before.bits >= 7, "5,000 names need many pages");
+        for name in 0..4_999 {
+            assert!(slab.remove(&name.to_string()).is_some());
+        }
+        assert_eq!((slab.view().len(), slab.view().bits), (1, 0));
+        assert!(slab.view().find("4999").is_some() && slab.view().find("4998").is_none());
+        assert!((0..5_000).all(|name| before.find(&format!("{name}")).is_some()), "a copy stays as it was");
+    }
+}

@@ -1,0 +1,150 @@
+//! A persistent vector with holes: copies share what they have in common.
+//!
+//! A clone is one counter. Writing through a clone copies the nodes on the way down that somebody else
+//! still holds, and writes in place where nobody does. The depth is fixed, so that reading is four steps:
+//! a directory as long as it needs to be, two levels of branches, leaves. Leaves are small, because copying
+//! one touches the counter of every object in it, and objects lie all over the heap.
+
+use std::sync::Arc;
+
+const LEAF_BITS: u32 = 3;
+const BRANCH_BITS: u32 = 5;
+
+type Leaf<T> = [Option<T>; 1 << LEAF_BITS];
+type Branch<N> = [Option<Arc<N>>; 1 << BRANCH_BITS];
+
+#[derive(Clone)]
+pub(super) struct Trie<T> {
+    directory: Arc<Vec<Option<Arc<Branch<Branch<Leaf<T>>>>>>>,
+}
+
+impl<T> Default for Trie<T> {
+    fn default() -> Self {
+        Self { directory: Arc::default() }
+    }
+}
+
+/// Where a place is in the directory, in the upper branch, in the lower branch and in the leaf.
+fn path(at: u32) -> [usize; 4] {
+    let below = |bits: u32| at as usize >> bits;
+    let branch = |bits: u32| below(bits) & ((1 << BRANCH_BITS) - 1);
+    [
+        below(LEAF_BITS + 2 * BRANCH_BITS),
+        branch(LEAF_BITS + BRANCH_BITS),
+        branch(LEAF_BITS),
+        below(0) & ((1 << LEAF_BITS) - 1),
+    ]
+}
+
+impl<T> Trie<T> {
+    pub(super) fn get(&self, at: u32) -> Option<&T> {
+        let [a, b, c, d] = path(at);
+        self.directory.get(a)?.as_ref()?[b].as_ref()?[c].as_ref()?[d].as_ref()
+    }
+
+    /// All entries in the order of their places.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        let uppers = self.directory.iter().flatten();
+        let lowers = uppers.flat_map(|upper| upper.iter().flatten());
+        let leaves = lowers.flat_map(|lower| lower.iter().flatten());
+        leaves.flat_map(|leaf| leaf.iter().flatten())
+    }
+}
+
+impl<T: Clone> Trie<T> {
+    /// Puts an entry and returns the one that was there.
+    pub(super) fn set(&mut self, at: u32, entry: T) -> Option<T> {
+        let [a, b, c, d] = path(at);
+        let directory = Arc::make_mut(&mut self.directory);
+        if directory.len() <= a {
+            directory.resize(a + 1, None);
+        }
+        let upper = directory[a].get_or_insert_with(|| Arc::new([const { None }; 1 << BRANCH_BITS]));
+        let lower =
+            Arc::make_mut(upper)[b].get_or_insert_with(|| Arc::new([const { None }; 1 << BRANCH_BITS]));
+        let leaf = Arc::make_mut(lower)[c].get_or_insert_with(|| Arc::new([const { None }; 1 << LEAF_BITS]));
+        Arc::make_mut(leaf)[d].replace(entry)
+    }
+
+    /// The entry to change, no longer shared with any copy.
+    pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.get(at)?;
+        let [a, b, c, d] = path(at);
+        let upper = Arc::make_mut(&mut self.directory)[a].as_mut()?;
+        let lower = Arc::make_mut(upper)[b].as_mut()?;
+        let leaf = Arc::make_mut(lower)[c].as_mut()?;
+        Arc::make_mut(leaf)[d].as_mut()
+    }
+
+    /// Takes an entry out, and with the last one of a node the node.
+    pub(super) fn remove(&mut self, at: u32) -> Option<T> {
+        self.get(at)?;
+        let [a, b, c, d] = path(at);
+        let directory = Arc::make_mut(&mut self.directory);
+        let upper = Arc::make_mut(directory[a].as_mut()?);
+        let lower = Arc::make_mut(upper[b].as_mut()?);
+        let leaf = Arc::make_mut(lower[c].as_mut()?);
+        let removed = leaf[d].take();
+        if leaf.iter().all(Option::is_none) {
+            lower[c] = None;
+            if lower.iter().all(Option::is_none) {
+                upper[b] = None;
+                if upper.iter().all(Option::is_none) {
+                    directory[a] = None;
+                }
+            }
+        }
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use informer_testing::histories;
+    use proptest::{collection::vec, prelude::*};
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Set(u32),
+        Change(u32),
+        Remove(u32),
+        Copy,
+    }
+
+    #[test]
+    fn equals_a_map_and_copies_stay_as_they_were() {
+        // Places on both sides of the edge of each kind of node.
+        let place = prop_oneof![0..40u32, 250..260u32, 8_188..8_196u32, 0..30_000u32];
+        let step = prop_oneof![
+            4 => place.clone().prop_map(Step::Set),
+            1 => place.clone().prop_map(Step::Change),
+            3 => place.prop_map(Step::Remove),
+            1 => Just(Step::Copy),
+        ];
+        histories(&vec(step, 0..60), |steps| {
+            let (mut trie, mut model) = (Trie::default(), BTreeMap::new());
+            let mut copies = Vec::new();
+            for (i, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Set(at) => assert_eq!(trie.set(at, i), model.insert(at, i)),
+                    Step::Change(at) => {
+                        assert_eq!(trie.get(at), model.get(&at));
+                        if let (Some(entry), Some(modelled)) = (trie.get_mut(at), model.get_mut(&at)) {
+                            (*entry, *modelled) = (i, i);
+                        }
+                    }
+                    Step::Remove(at) => assert_eq!(trie.remove(at), model.remove(&at)),
+                    Step::Copy => copies.push((trie.clone(), model.clone())),
+                }
+            }
+            copies.push((trie, model));
+            for (trie, model) in copies {
+                assert!(trie.iter().eq(model.values()));
+                assert!(model.iter().all(|(at, entry)| trie.get(*at) == Some(entry)));
+            }
+        });
+    }
+}

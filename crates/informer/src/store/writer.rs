@@ -1,0 +1,226 @@
+//! The one side that changes a store.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, MutexGuard, PoisonError},
+};
+
+use imbl::OrdMap;
+use informer_model::{ObjectKey, ResourceVersion};
+
+use super::{
+    Shared, Store,
+    index::{Index, UserIndex},
+    slab::{Slab, Slot},
+    snapshot::{Snapshot, View},
+};
+use crate::Object;
+
+/// What one step of a [`Batch::replace`] did to the store.
+#[derive(Debug, Clone)]
+pub enum Change<K> {
+    /// The key was not there before.
+    Added(Object<K>),
+    /// The key was there.
+    Updated {
+        /// What the store had.
+        old: Object<K>,
+        /// What it has now.
+        new: Object<K>,
+    },
+    /// The key is gone. This is what the store had.
+    Deleted(Object<K>),
+}
+
+/// The only way to change a store. There is one for each store, and it cannot be cloned.
+pub struct StoreWriter<K> {
+    shared: Arc<Shared<K>>,
+}
+
+/// Everything in the store, in the form that can be changed.
+pub(super) struct State<K> {
+    objects: Slab<Object<K>>,
+    order: OrdMap<ObjectKey, Slot>,
+    namespaces: Index,
+    labels: Index,
+    pub(super) user: Vec<UserIndex<K>>,
+    version: ResourceVersion,
+}
+
+impl<K> State<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            objects: Slab::new(),
+            order: OrdMap::new(),
+            namespaces: Index::new(),
+            labels: Index::new(),
+            user: Vec::new(),
+            version: ResourceVersion::UNSET,
+        }
+    }
+
+    pub(super) fn view(&self) -> View<K> {
+        View {
+            objects: self.objects.view().clone(),
+            order: self.order.clone(),
+            namespaces: self.namespaces.view(),
+            labels: self.labels.view(),
+            user: self.user.iter().map(|index| (Arc::clone(&index.name), index.view())).collect(),
+            version: self.version.clone(),
+        }
+    }
+
+    /// Adds an index and files in it what is here.
+    pub(super) fn add_index(&mut self, mut index: UserIndex<K>) {
+        for (_, slot) in &self.order {
+            if let Some(object) = self.objects.view().get(*slot) {
+                index.refile(*slot, object);
+            }
+        }
+        self.user.push(index);
+    }
+
+    fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
+        let (slot, old) = self.objects.insert(object.clone());
+        match &old {
+            None => {
+                self.order.insert(object.key().clone(), slot);
+                self.namespaces.file(object.key().namespace().unwrap_or(""), slot);
+                for label in object.labels().iter() {
+                    self.labels.file(label.pair(), slot);
+                }
+            }
+            Some(old) if old.labels() == object.labels() => {}
+            Some(old) => {
+                for label in object
+                    .labels()
+                    .iter()
+                    .filter(|label| old.labels().get(label.key()) != Some(label.value()))
+                {
+                    self.labels.file(label.pair(), slot);
+                }
+                for label in old
+                    .labels()
+                    .iter()
+                    .filter(|label| object.labels().get(label.key()) != Some(label.value()))
+                {
+                    self.labels.unfile(label.pair(), slot);
+                }
+            }
+        }
+        for index in &mut self.user {
+            index.refile(slot, &object);
+        }
+        old
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Object<K>> {
+        let (slot, object) = self.objects.remove(key.as_str())?;
+        self.order.remove(key);
+        self.namespaces.unfile(key.namespace().unwrap_or(""), slot);
+        for label in object.labels().iter() {
+            self.labels.unfile(label.pair(), slot);
+        }
+        for index in &mut self.user {
+            index.unfile(slot, key);
+        }
+        Some(object)
+    }
+}
+
+impl<K> StoreWriter<K> {
+    pub(super) fn new(shared: Arc<Shared<K>>) -> Self {
+        Self { shared }
+    }
+
+    /// A reader of this store.
+    pub fn store(&self) -> Store<K> {
+        Store::new(Arc::clone(&self.shared))
+    }
+
+    /// Changes the store. Readers see all that `work` does at once, when it has returned, and never a part
+    /// of it. Doing many changes in one go costs much less than one by one.
+    pub fn write<R>(&mut self, work: impl FnOnce(&mut Batch<'_, K>) -> R) -> R {
+        let mut batch = Batch { state: self.shared.lock() };
+        let result = work(&mut batch);
+        self.shared.publish(&batch.state);
+        result
+    }
+}
+
+impl<K> Drop for StoreWriter<K> {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// Changes that readers will see together.
+pub struct Batch<'a, K> {
+    state: MutexGuard<'a, State<K>>,
+}
+
+impl<K> Batch<'_, K> {
+    /// One object as this batch has left it.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Object<K>> {
+        let objects = self.state.objects.view();
+        objects.get(objects.find(key.as_str())?)
+    }
+
+    /// The whole as this batch has left it.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        Snapshot(Arc::new(self.state.view()))
+    }
+
+    /// Puts an object under its key and returns the one that was there.
+    pub fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
+        self.state.insert(object)
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<Object<K>> {
+        self.state.remove(key)
+    }
+
+    /// Says which version of the collection the store has reached.
+    pub fn set_resource_version(&mut self, version: ResourceVersion) {
+        self.state.version = version;
+    }
+
+    /// Makes a list the contents of the store, at the list's version.
+    ///
+    /// `keep` names objects that are in the list but could not be used: what the store has of them stays, so
+    /// that nobody hears of a deletion that did not happen. The answer tells what changed: deletions first in
+    /// the order of keys, then additions and updates in the order of the list. Of two objects with one key
+    /// the later one stays.
+    pub fn replace(
+        &mut self,
+        objects: Vec<Object<K>>,
+        keep: &[ObjectKey],
+        version: ResourceVersion,
+    ) -> Vec<Change<K>> {
+        let state = &mut *self.state;
+        let mut changes = Vec::with_capacity(objects.len());
+        if !state.order.is_empty() {
+            let listed: HashSet<&str> =
+                objects.iter().map(Object::key).chain(keep).map(ObjectKey::as_str).collect();
+            let gone: Vec<ObjectKey> =
+                state.order.keys().filter(|key| !listed.contains(key.as_str())).cloned().collect();
+            changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(Change::Deleted));
+        }
+        for new in objects {
+            changes.push(match state.insert(new.clone()) {
+                Some(old) => Change::Updated { old, new },
+                None => Change::Added(new),
+            });
+        }
+        state.version = version;
+        changes
+    }
+}
+
+impl<K> Shared<K> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<K>> {
+        // A panic in the middle of a batch leaves each object and its index entries whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
