@@ -76,13 +76,14 @@ impl<K> Queue<K> for InOrderFifo<K> {
             self.synced = Synced::InFlight;
         }
         // In this queue an event stands for its version: whoever has applied it is there.
-        let reached = match batch.last() {
-            Some(
-                Delta::Added(object) | Delta::Updated(object) | Delta::Deleted(Tombstone::Final(object)),
-            ) => Some(object.resource_version().clone()),
+        let reached = batch.iter().rev().find_map(|delta| match delta {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Deleted(Tombstone::Final(object)) => {
+                Some(Some(object.resource_version().clone()))
+            }
+            Delta::ReplacedAll(_) | Delta::Bookmark(_) => Some(None),
             _ => None,
-        };
-        batch.extend(reached.filter(|version| !version.is_unset()).map(Delta::Bookmark));
+        });
+        batch.extend(reached.flatten().filter(|version| !version.is_unset()).map(Delta::Bookmark));
         batch
     }
 

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use hashbrown::HashMap;
 use informer_model::ObjectKey;
 
 use super::{
@@ -146,37 +147,49 @@ pub(super) struct UserIndex<K> {
     pub(super) name: Arc<str>,
     function: Function<K>,
     index: Index,
-    filed: Vec<Filed>,
+    filed: Filed,
     failures: BTreeMap<ObjectKey, String>,
     values: Values,
 }
 
-/// The numbers of the values under which one object is filed.
-#[derive(Clone, Default)]
-enum Filed {
-    #[default]
-    Nowhere,
-    Once(Slot),
-    Often(Box<[Slot]>),
+/// The numbers of the values under which each object is filed.
+///
+/// Four bytes for each object with one value or none, because every update looks here. The few with more
+/// are kept apart.
+#[derive(Default)]
+struct Filed {
+    once: Vec<Slot>,
+    often: HashMap<Slot, Box<[Slot]>>,
 }
+
+const NOWHERE: Slot = Slot::MAX;
+const OFTEN: Slot = Slot::MAX - 1;
 
 impl Filed {
-    fn as_slice(&self) -> &[Slot] {
-        match self {
-            Self::Nowhere => &[],
-            Self::Once(at) => std::slice::from_ref(at),
-            Self::Often(at) => at,
+    fn get(&self, slot: Slot) -> &[Slot] {
+        match self.once.get(slot as usize) {
+            None | Some(&NOWHERE) => &[],
+            Some(&OFTEN) => self.often.get(&slot).map_or(&[], |at| at),
+            Some(at) => std::slice::from_ref(at),
         }
     }
-}
 
-impl From<Vec<Slot>> for Filed {
-    fn from(at: Vec<Slot>) -> Self {
-        match at[..] {
-            [] => Self::Nowhere,
-            [only] => Self::Once(only),
-            _ => Self::Often(at.into()),
+    fn set(&mut self, slot: Slot, at: &[Slot]) {
+        if self.once.len() <= slot as usize {
+            self.once.resize(slot as usize + 1, NOWHERE);
         }
+        let once = &mut self.once[slot as usize];
+        if *once == OFTEN {
+            self.often.remove(&slot);
+        }
+        *once = match at {
+            [] => NOWHERE,
+            [only] => *only,
+            _ => {
+                self.often.insert(slot, at.into());
+                OFTEN
+            }
+        };
     }
 }
 
@@ -210,14 +223,12 @@ impl<K> UserIndex<K> {
     /// Files an object that is new or has changed.
     pub(super) fn refile(&mut self, slot: Slot, object: &Object<K>) {
         self.ask(object);
-        if self.filed.len() <= slot as usize {
-            self.filed.resize(slot as usize + 1, Filed::Nowhere);
-        }
         let index = &self.index;
-        let before = self.filed[slot as usize].as_slice();
+        let before = self.filed.get(slot);
         if before.iter().map(|at| index.value(*at)).eq(self.values.iter().map(Some)) {
             return;
         }
+        let before = before.to_vec();
         // New places first: a value that stays must not vanish in between and come back with another number.
         let mut after: Vec<Slot> = Vec::with_capacity(before.len());
         for value in self.values.iter() {
@@ -226,19 +237,18 @@ impl<K> UserIndex<K> {
                 after.push(at);
             }
         }
-        let before = std::mem::replace(&mut self.filed[slot as usize], Filed::from(after.clone()));
-        for at in before.as_slice().iter().filter(|at| !after.contains(at)) {
+        for at in before.iter().filter(|at| !after.contains(at)) {
             self.index.unfile_at(*at, slot);
         }
+        self.filed.set(slot, &after);
     }
 
     /// Forgets an object that is gone.
     pub(super) fn unfile(&mut self, slot: Slot, key: &ObjectKey) {
-        if let Some(filed) = self.filed.get_mut(slot as usize) {
-            for at in std::mem::take(filed).as_slice() {
-                self.index.unfile_at(*at, slot);
-            }
+        for at in self.filed.get(slot) {
+            self.index.unfile_at(*at, slot);
         }
+        self.filed.set(slot, &[]);
         self.failures.remove(key);
     }
 
