@@ -1,0 +1,129 @@
+//! The shared queue under a model checker: its own source, compiled here against shuttle's locks, run
+//! under thousands of schedules. A lost wake-up shows as a deadlock.
+
+mod support;
+
+/// What the queue's source asks of its crate, with shuttle's primitives in the place of the real ones.
+mod sync {
+    pub(crate) use shuttle::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+mod model {
+    pub(crate) use informer::model::ResourceVersion;
+}
+mod queue {
+    pub(crate) use informer::queue::{Delta, InOrderFifo, Queue, Replacement, Transform, TransformError};
+}
+use informer::{Object, Tombstone};
+
+#[allow(dead_code, unreachable_pub, reason = "the test uses a part of what the module makes public")]
+#[path = "../src/queue/shared.rs"]
+mod shared;
+
+use std::{env, iter};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use queue::InOrderFifo;
+use shared::SharedQueue;
+use shuttle::{
+    future::{self, block_on},
+    thread,
+};
+use support::{mk, show_deltas};
+use sync::{Arc, Mutex};
+
+/// Schedules of each kind that a test runs; `INFORMER_SCHEDULES` sets another number.
+fn schedules() -> usize {
+    env::var("INFORMER_SCHEDULES").map_or(2_000, |text| text.parse().expect("INFORMER_SCHEDULES is a number"))
+}
+
+fn check(story: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(story, schedules());
+    shuttle::check_pct(story, schedules(), 3);
+}
+
+type Queue = SharedQueue<ConfigMap, InOrderFifo<ConfigMap>>;
+
+/// Takes single events until the queue has ended, and writes them into a log while they are in flight.
+fn consume(queue: &Queue, log: &Mutex<Vec<String>>) {
+    block_on(async {
+        while let Some(batch) = queue.pop(1).await {
+            let text = show_deltas(&batch);
+            log.lock().unwrap().push(text.split(' ').next().unwrap_or_default().to_owned());
+        }
+    });
+}
+
+#[test]
+fn c15_two_producers_two_consumers_every_event_once_and_in_order() {
+    check(|| {
+        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let consumers: Vec<_> = iter::repeat_with(|| {
+            let (queue, log) = (queue.clone(), Arc::clone(&log));
+            thread::spawn(move || consume(&queue, &log))
+        })
+        .take(2)
+        .collect();
+        let producers = ["a", "b"].map(|name| {
+            let queue = queue.clone();
+            thread::spawn(move || (1..=3).for_each(|version| queue.updated(mk(name, version)).unwrap()))
+        });
+        for producer in producers {
+            producer.join().unwrap();
+        }
+        queue.close();
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+        let log = log.lock().unwrap();
+        for name in ["a", "b"] {
+            let of_one: Vec<&String> = log.iter().filter(|text| text.contains(name)).collect();
+            assert_eq!(
+                of_one,
+                [&format!("~{name}@1"), &format!("~{name}@2"), &format!("~{name}@3")],
+                "{log:?}"
+            );
+        }
+        assert_eq!(log.len(), 6);
+    });
+}
+
+#[test]
+fn c15_closing_wakes_whoever_waits() {
+    check(|| {
+        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let poppers: Vec<_> = iter::repeat_with(|| {
+            let queue = queue.clone();
+            future::spawn(async move { queue.pop(1).await.is_none() })
+        })
+        .take(3)
+        .collect();
+        queue.close();
+        for popper in poppers {
+            assert!(block_on(popper).unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_batch_that_fails_comes_again_before_anything_else() {
+    check(|| {
+        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let producer = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                (1..=3).for_each(|version| queue.updated(mk("a", version)).unwrap());
+                queue.close();
+            })
+        };
+        let mut failed = block_on(queue.pop(1)).unwrap();
+        let again = failed.take();
+        failed.retry(again);
+        drop(failed);
+        let log = Mutex::new(Vec::new());
+        consume(&queue, &log);
+        producer.join().unwrap();
+        assert_eq!(*log.lock().unwrap(), ["~a@1", "#1", "~a@2", "~a@3"]);
+    });
+}

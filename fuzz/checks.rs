@@ -1,0 +1,83 @@
+//! What must hold for any bytes: one function for each fuzz target.
+//!
+//! `cargo fuzz` drives them with libFuzzer; `crates/model/tests/fuzz_corpus.rs` drives them on stable Rust
+//! with the corpus and random mutations of it.
+
+use informer_model::{
+    FieldSelector, FrameDecoder, FrameError, Framing, GroupVersionKind, GroupVersionResource, Labels,
+    ObjectKey, ResourceArg, Selector,
+};
+
+/// A label selector is refused at a position in the text, or reads the same after it was printed.
+pub(crate) fn selector(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Selector::parse(text) {
+        Ok(selector) => {
+            assert_eq!(Selector::parse(&selector.to_string()).as_ref(), Ok(&selector));
+            let labels: Labels = text.split(',').filter_map(|pair| pair.split_once('=')).collect();
+            assert!(!selector.is_nothing() || !selector.matches(&labels));
+        }
+        Err(error) => assert!(text.is_char_boundary(error.position), "{error}"),
+    }
+}
+
+/// The same for a field selector, which also must cope with any object.
+pub(crate) fn field_selector(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match FieldSelector::parse(text) {
+        Ok(selector) => {
+            assert_eq!(FieldSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
+            selector.matches(&serde_json::json!({"a": [{"b": 1}, null], "metadata": {"name": text}}));
+        }
+        Err(error) => assert!(text.is_char_boundary(error.position), "{error}"),
+    }
+}
+
+/// Names: object keys, resources and kinds.
+pub(crate) fn key(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(key) = text.parse::<ObjectKey>() {
+        assert_eq!(key.as_str(), text);
+        assert_eq!(ObjectKey::new(key.namespace(), key.name()).as_ref(), Ok(&key));
+    }
+    if let Ok(arg) = text.parse::<ResourceArg>() {
+        assert_eq!(arg.to_string().parse().as_ref(), Ok(&arg));
+    }
+    if let Ok(resource) = text.parse::<GroupVersionResource>() {
+        assert_eq!(resource.to_string().parse().as_ref(), Ok(&resource));
+    }
+    if let Ok(kind) = text.parse::<GroupVersionKind>() {
+        assert_eq!(kind.to_string().parse().as_ref(), Ok(&kind));
+    }
+}
+
+/// Frames: the first two bytes choose framing, limit and chunks, the rest is the stream. However it is cut,
+/// the same frames come out, none over the limit.
+pub(crate) fn framing(data: &[u8]) {
+    let [mode, chunk, stream @ ..] = data else { return };
+    let framing = if mode & 1 == 0 { Framing::Json } else { Framing::LengthDelimited };
+    let limit = if mode & 4 == 0 { 64 } else { 4096 };
+    let decode = |chunk: usize| {
+        let mut decoder = FrameDecoder::new(framing).with_limit(limit);
+        if mode & 2 != 0 {
+            decoder = decoder.gzip();
+        }
+        let mut frames = Vec::new();
+        for bytes in stream.chunks(chunk) {
+            decoder.push(bytes.to_vec());
+            while let Some(frame) = decoder.next_frame()? {
+                assert!(frame.len() <= limit);
+                frames.push(frame);
+            }
+        }
+        while let Some(frame) = decoder.finish()? {
+            frames.push(frame);
+        }
+        Ok::<_, FrameError>(frames)
+    };
+    let (whole, pieces) = (decode(usize::MAX), decode(usize::from(*chunk).max(1)));
+    match (&whole, &pieces) {
+        (Err(FrameError::Gzip { .. }), Err(FrameError::Gzip { .. })) => {}
+        _ => assert_eq!(whole, pieces),
+    }
+}
