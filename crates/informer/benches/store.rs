@@ -79,7 +79,7 @@ fn reads(c: &mut Criterion) {
     let nodes: Vec<String> = (0..1_000).map(|node| format!("node-{node}")).collect();
     let mut next = nodes.iter().cycle();
     c.bench_function("list 100 of 100,000 by user index", |b| {
-        b.iter(|| by_node.get(next.next().expect("a cycle")))
+        b.iter(|| by_node.get(next.next().expect("a cycle")));
     });
     c.bench_function("list all 100,000", |b| b.iter(|| store.list(&Selector::everything())));
     c.bench_function("iterate over all 100,000", |b| b.iter(|| store.snapshot().iter().count()));

@@ -321,10 +321,8 @@ impl NaiveDeltaFifo {
                     }
                 }
             }
-            Step::DeleteAgain(name) => {
-                if !server.objects.contains_key(&key(name)) && is_known(self, name) {
-                    self.push(Delta::Deleted(Tombstone::Unknown { key: key(name), last_seen: None }));
-                }
+            Step::DeleteAgain(name) if !server.objects.contains_key(&key(name)) && is_known(self, name) => {
+                self.push(Delta::Deleted(Tombstone::Unknown { key: key(name), last_seen: None }));
             }
             Step::Relist(unusable) => {
                 let list = server.list(*unusable);

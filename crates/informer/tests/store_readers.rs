@@ -45,7 +45,7 @@ fn c19_f27_readers_see_whole_batches_while_the_writer_goes_on() {
                 // Every third name comes and goes.
                 for i in 0..OBJECTS {
                     let name = format!("ns/{i}");
-                    if i % 3 == 0 && (round + i as u64) % 2 == 0 {
+                    if i % 3 == 0 && (round + i as u64).is_multiple_of(2) {
                         batch.remove(&key(&name));
                     } else {
                         batch.insert(mk_with(&name, round, &[("round", &text)], &[&text]));

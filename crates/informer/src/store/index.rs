@@ -117,6 +117,17 @@ impl Index {
         }
     }
 
+    /// Files many objects at once in an index that has none: much cheaper than one by one.
+    pub(super) fn fill<'a>(&mut self, filed: impl Iterator<Item = (&'a str, Slot)>) {
+        let mut values: HashMap<&str, Vec<Slot>> = HashMap::new();
+        for (value, slot) in filed {
+            values.entry(value).or_default().push(slot);
+        }
+        for (value, slots) in values {
+            self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::new(slots) }));
+        }
+    }
+
     pub(super) fn unfile(&mut self, value: &str, slot: Slot) {
         if let Some(at) = self.0.view().find(value) {
             self.unfile_at(at, slot);

@@ -18,6 +18,17 @@ pub(super) enum Posting {
 }
 
 impl Posting {
+    /// The posting of these slots, of which there is at least one.
+    pub(super) fn new(mut slots: Vec<Slot>) -> Self {
+        slots.sort_unstable();
+        slots.dedup();
+        match slots[..] {
+            [only] => Self::One(only),
+            _ if slots.len() <= FEW => Self::Few(slots.into()),
+            _ => Self::Many(slots.into_iter().collect()),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -50,7 +61,7 @@ impl Posting {
                 slots.insert(slot);
             }
             _ if self.contains(slot) => {}
-            _ if self.len() == FEW => *self = Self::Many(self.iter().chain([slot]).collect()),
+            _ if self.len() == FEW => *self = Self::new(self.iter().chain([slot]).collect()),
             _ => {
                 let mut slots: Vec<Slot> = self.iter().collect();
                 slots.insert(slots.partition_point(|other| *other < slot), slot);
@@ -106,6 +117,7 @@ mod tests {
                 assert_eq!((posting.len(), posting.contains(slot)), (model.len(), model.contains(&slot)));
             }
             assert!(posting.iter().eq(model.iter().copied()));
+            assert!(Posting::new(posting.iter().chain(posting.iter()).collect()).iter().eq(posting.iter()));
             while let Some(slot) = model.pop_first() {
                 assert_eq!(posting.remove(slot), model.is_empty());
             }

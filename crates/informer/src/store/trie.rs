@@ -12,10 +12,12 @@ const BRANCH_BITS: u32 = 5;
 
 type Leaf<T> = [Option<T>; 1 << LEAF_BITS];
 type Branch<N> = [Option<Arc<N>>; 1 << BRANCH_BITS];
+type Lower<T> = Branch<Leaf<T>>;
+type Upper<T> = Branch<Lower<T>>;
 
 #[derive(Clone)]
 pub(super) struct Trie<T> {
-    directory: Arc<Vec<Option<Arc<Branch<Branch<Leaf<T>>>>>>>,
+    directory: Arc<Vec<Option<Arc<Upper<T>>>>>,
 }
 
 impl<T> Default for Trie<T> {

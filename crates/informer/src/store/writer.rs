@@ -1,10 +1,8 @@
 //! The one side that changes a store.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
+use hashbrown::HashSet;
 use imbl::OrdMap;
 use informer_model::{ObjectKey, ResourceVersion};
 
@@ -78,6 +76,25 @@ impl<K> State<K> {
             }
         }
         self.user.push(index);
+    }
+
+    /// Puts many objects into an empty store; what [`insert`](Self::insert) says of each is told in order.
+    fn fill(&mut self, objects: &[Object<K>]) -> Vec<Option<Object<K>>> {
+        let mut put = |object: &Object<K>| {
+            let (slot, old) = self.objects.insert(object.clone());
+            self.order.insert(object.key().clone(), slot);
+            old
+        };
+        let replaced = objects.iter().map(&mut put).collect();
+        let view = self.objects.view();
+        let filled = || self.order.values().filter_map(|slot| Some((*slot, view.get(*slot)?)));
+        self.namespaces.fill(filled().map(|(slot, object)| (object.key().namespace().unwrap_or(""), slot)));
+        self.labels
+            .fill(filled().flat_map(|(slot, o)| o.labels().iter().map(move |label| (label.pair(), slot))));
+        for index in &mut self.user {
+            filled().for_each(|(slot, object)| index.refile(slot, object));
+        }
+        replaced
     }
 
     fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
@@ -199,19 +216,23 @@ impl<K> Batch<'_, K> {
         version: ResourceVersion,
     ) -> Vec<Change<K>> {
         let state = &mut *self.state;
-        let mut changes = Vec::with_capacity(objects.len());
-        if !state.order.is_empty() {
+        let change = |old, new| match old {
+            Some(old) => Change::Updated { old, new },
+            None => Change::Added(new),
+        };
+        let mut changes;
+        if state.order.is_empty() {
+            let replaced = state.fill(&objects);
+            changes = replaced.into_iter().zip(objects).map(|(old, new)| change(old, new)).collect();
+        } else {
             let listed: HashSet<&str> =
                 objects.iter().map(Object::key).chain(keep).map(ObjectKey::as_str).collect();
             let gone: Vec<ObjectKey> =
                 state.order.keys().filter(|key| !listed.contains(key.as_str())).cloned().collect();
+            drop(listed);
+            changes = Vec::with_capacity(gone.len() + objects.len());
             changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(Change::Deleted));
-        }
-        for new in objects {
-            changes.push(match state.insert(new.clone()) {
-                Some(old) => Change::Updated { old, new },
-                None => Change::Added(new),
-            });
+            changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone()), new)));
         }
         state.version = version;
         changes
