@@ -234,6 +234,16 @@ fn resident() -> Option<usize> {
     text.split_whitespace().nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
 }
 
+/// Batches of updates to places without pattern, built before any clock runs.
+fn updates() -> Vec<Pods> {
+    let mut places = scattered();
+    let batch = |version| {
+        let revision = Revision { version, label: 0 };
+        places.by_ref().take(BATCH).map(|i| pod(i, revision)).collect()
+    };
+    (0..(UPDATES / BATCH) as u64).map(batch).collect()
+}
+
 /// What batches of updates took, per update.
 struct Batches {
     median: Duration,
@@ -243,6 +253,7 @@ struct Batches {
 
 /// Times updates while some readers list without pause.
 fn update<L: Layout>(layout: &mut L, readers: usize) -> Batches {
+    let updates: Vec<Pods> = updates();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..readers {
@@ -256,24 +267,21 @@ fn update<L: Layout>(layout: &mut L, readers: usize) -> Batches {
                 }
             });
         }
-        let mut places = scattered();
-        // With eighty readers on a small machine the writer's turn comes rarely: fewer updates will do.
-        let batches = if readers > 2 { UPDATES / BATCH / 20 } else { UPDATES / BATCH };
-        let mut times: Vec<Duration> = (0..batches as u64)
-            .map(|version| {
-                let revision = Revision { version, label: 0 };
-                let batch: Pods = places.by_ref().take(BATCH).map(|i| pod(i, revision)).collect();
-                let start = Instant::now();
-                let old = layout.write(batch);
-                let took = start.elapsed() / BATCH as u32;
-                drop(old);
-                took
-            })
-            .collect();
+        // With eighty readers the writer's turn may come rarely: a few seconds will do.
+        let begin = Instant::now();
+        let (mut times, mut replaced) = (Vec::new(), Vec::new());
+        for batch in updates {
+            let start = Instant::now();
+            replaced.push(layout.write(batch));
+            times.push(start.elapsed() / BATCH as u32);
+            if begin.elapsed() > Duration::from_secs(3) {
+                break;
+            }
+        }
         stop.store(true, Relaxed);
         times.sort_unstable();
-        let mean = times.iter().sum::<Duration>() / batches as u32;
-        Batches { median: times[batches / 2], mean, longest: times[batches - 1] }
+        let mean = times.iter().sum::<Duration>() / times.len() as u32;
+        Batches { median: times[times.len() / 2], mean, longest: times[times.len() - 1] }
     })
 }
 
@@ -352,9 +360,6 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     let objects = pods();
     measure::<Slots>(&objects);
-    if env::var("ONLY").is_ok() {
-        return;
-    }
     measure::<Ordered>(&objects);
     measure::<Hashed>(&objects);
     measure::<Locked>(&objects);

@@ -122,15 +122,15 @@ fn c18_namespaces_and_labels_are_always_indexed() {
     assert_eq!(show(all.iter_namespace("")), "loose@1", "without a namespace");
     assert_eq!(show(all.iter_namespace("nowhere")), "");
     assert_eq!(all.index_values(NAMESPACE_INDEX).unwrap(), ["", "a", "b", "b-c"]);
-    assert_eq!(show(&all.by_index(NAMESPACE_INDEX, "b-c").unwrap()), "b-c/1@1");
-    assert_eq!(show(&all.by_index(LABEL_INDEX, "app=db").unwrap()), "b/1@1");
-    assert_eq!(show(&all.list(&selector("app=web,all"))), "a/1@1 b-c/1@1 b/2@1 loose@1");
-    assert_eq!(show(&all.list(&selector("app in (db,none)"))), "b/1@1");
-    assert_eq!(show(&all.list(&selector("app!=web"))), "b/1@1");
-    assert_eq!(show(&all.list(&Selector::nothing())), "");
-    assert_eq!(show(&all.list_namespace("b", &selector("all=yes"))), "b/1@1 b/2@1");
-    assert_eq!(show(&all.list_namespace("b", &selector("app=web"))), "b/2@1");
-    assert_eq!(show(&all.list_namespace("", &selector("app=web"))), "loose@1");
+    assert_eq!(show(all.by_index(NAMESPACE_INDEX, "b-c").unwrap()), "b-c/1@1");
+    assert_eq!(show(all.by_index(LABEL_INDEX, "app=db").unwrap()), "b/1@1");
+    assert_eq!(show(all.list(&selector("app=web,all"))), "a/1@1 b-c/1@1 b/2@1 loose@1");
+    assert_eq!(show(all.list(&selector("app in (db,none)"))), "b/1@1");
+    assert_eq!(show(all.list(&selector("app!=web"))), "b/1@1");
+    assert_eq!(show(all.list(&Selector::nothing())), "");
+    assert_eq!(show(all.list_namespace("b", &selector("all=yes"))), "b/1@1 b/2@1");
+    assert_eq!(show(all.list_namespace("b", &selector("app=web"))), "b/2@1");
+    assert_eq!(show(all.list_namespace("", &selector("app=web"))), "loose@1");
 }
 
 #[test]

@@ -153,17 +153,17 @@ fn check(snapshot: &Snapshot<ConfigMap>, model: &Model, version: u64, indexed: b
     for text in SELECTORS {
         let selector: Selector = text.parse().unwrap();
         let matching = |object: &&Config| selector.matches(object.labels());
-        assert_eq!(show(&snapshot.list(&selector)), filtered(&matching), "{text}");
+        assert_eq!(show(snapshot.list(&selector)), filtered(&matching), "{text}");
         for namespace in ["a", "a-b", "b", "", "none"] {
             let within = |object: &&Config| object.key().namespace().unwrap_or("") == namespace;
             let expected = filtered(&|object| within(object) && matching(object));
-            assert_eq!(show(&snapshot.list_namespace(namespace, &selector)), expected, "{namespace}: {text}");
+            assert_eq!(show(snapshot.list_namespace(namespace, &selector)), expected, "{namespace}: {text}");
         }
     }
     for namespace in ["a", "a-b", "b", "", "none"] {
         let expected = filtered(&|object| object.key().namespace().unwrap_or("") == namespace);
         assert_eq!(show(snapshot.iter_namespace(namespace)), expected);
-        assert_eq!(show(&snapshot.by_index(NAMESPACE_INDEX, namespace).unwrap()), expected);
+        assert_eq!(show(snapshot.by_index(NAMESPACE_INDEX, namespace).unwrap()), expected);
     }
     check_index(snapshot, NAMESPACE_INDEX, model, &|object| {
         vec![object.key().namespace().unwrap_or("").to_owned()]
@@ -188,6 +188,6 @@ fn check_index(
     assert!(snapshot.index_values(name).unwrap().iter().eq(&expected), "values of {name}");
     for value in &expected {
         let filed = model.values().filter(|object| values(object).contains(value));
-        assert_eq!(show(&snapshot.by_index(name, value).unwrap()), show(filed), "{name} {value}");
+        assert_eq!(show(snapshot.by_index(name, value).unwrap()), show(filed), "{name} {value}");
     }
 }

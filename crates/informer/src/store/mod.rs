@@ -145,9 +145,10 @@ impl<K> Store<K> {
         self.shared.view.load().get(key).cloned()
     }
 
-    /// All objects whose labels match, in the order of keys: see [`Snapshot::list`].
+    /// All objects whose labels match, in the order of keys. To look without keeping, a [`Snapshot::list`] is
+    /// cheaper: it copies no handle.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
-        self.shared.view.load().list(None, selector)
+        self.shared.view.load().list(None, selector).into_iter().cloned().collect()
     }
 
     /// How many objects there are.
@@ -264,7 +265,8 @@ impl<K> IndexHandle<K> {
     /// The objects under a value, at one point in time, in the order of keys.
     pub fn get(&self, value: &str) -> Vec<Object<K>> {
         let view = self.store.shared.view.load();
-        view.index(&self.name).map_or_else(|_| Vec::new(), |index| view.filed(index, value))
+        let filed = view.index(&self.name).map_or_else(|_| Vec::new(), |index| view.filed(index, value));
+        filed.into_iter().cloned().collect()
     }
 
     /// How many objects are under a value.

@@ -21,7 +21,9 @@ impl<K> Named for Object<K> {
 /// The contents of a store at one point in time. Cloning is a counter; nothing that the writer does later
 /// shows in it.
 ///
-/// Lists come in the order of keys. A snapshot keeps alive what it shows: take one, look, let it go.
+/// Lists come in the order of keys and borrow from the snapshot: looking at a hundred thousand objects moves
+/// no counter, and so costs the writer nothing. A snapshot keeps alive what it shows: take one, look, let it
+/// go.
 pub struct Snapshot<K>(pub(super) Arc<View<K>>);
 
 pub(super) struct View<K> {
@@ -72,18 +74,18 @@ impl<K> Snapshot<K> {
 
     /// The objects whose labels match. With a requirement for certain values (`=`, `==`, `in`) this costs
     /// the objects that have one of them; otherwise it looks at every object.
-    pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
+    pub fn list(&self, selector: &Selector) -> Vec<&Object<K>> {
         self.0.list(None, selector)
     }
 
     /// The objects of a namespace whose labels match, at the cost of the namespace or of the labels,
     /// whichever is less.
-    pub fn list_namespace(&self, namespace: &str, selector: &Selector) -> Vec<Object<K>> {
+    pub fn list_namespace(&self, namespace: &str, selector: &Selector) -> Vec<&Object<K>> {
         self.0.list(Some(namespace), selector)
     }
 
     /// The objects that an index files under a value.
-    pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Object<K>>, IndexError> {
+    pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<&Object<K>>, IndexError> {
         Ok(self.0.filed(self.0.index(index)?, value))
     }
 
@@ -130,11 +132,11 @@ impl<K> View<K> {
     }
 
     /// The objects under a value of an index, in the order of keys.
-    pub(super) fn filed(&self, index: &IndexView, value: &str) -> Vec<Object<K>> {
+    pub(super) fn filed(&self, index: &IndexView, value: &str) -> Vec<&Object<K>> {
         index.get(value).map_or_else(Vec::new, |posting| self.gather(&[posting], |_| true))
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Object<K>> {
+    pub(super) fn list(&self, namespace: Option<&str>, selector: &Selector) -> Vec<&Object<K>> {
         let within = namespace.map_or(self.objects.len(), |namespace| self.namespaces.count(namespace));
         match self.narrowest(selector) {
             Some((indexed, postings)) if total(&postings) < within => {
@@ -148,8 +150,8 @@ impl<K> View<K> {
             _ => {
                 let matches = |object: &&Object<K>| selector.matches(object.labels());
                 match namespace {
-                    Some(namespace) => self.range(namespace).filter(matches).cloned().collect(),
-                    None => self.in_order().filter(matches).cloned().collect(),
+                    Some(namespace) => self.range(namespace).filter(matches).collect(),
+                    None => self.in_order().filter(matches).collect(),
                 }
             }
         }
@@ -173,18 +175,18 @@ impl<K> View<K> {
     }
 
     /// The objects of some postings that pass a test, in the order of keys.
-    fn gather(&self, postings: &[&Posting], wanted: impl Fn(&Object<K>) -> bool) -> Vec<Object<K>> {
+    fn gather(&self, postings: &[&Posting], wanted: impl Fn(&Object<K>) -> bool) -> Vec<&Object<K>> {
         // Sorting many costs more than walking all in their order.
         if total(postings) > (self.objects.len() / 8).max(64) {
             let filed = |slot: &Slot| postings.iter().any(|posting| posting.contains(*slot));
             let slots = self.order.iter().map(|(_, slot)| slot).filter(|slot| filed(slot));
-            return slots.filter_map(|slot| self.objects.get(*slot)).filter(|o| wanted(o)).cloned().collect();
+            return slots.filter_map(|slot| self.objects.get(*slot)).filter(|o| wanted(o)).collect();
         }
         let slots = postings.iter().flat_map(|posting| posting.iter());
         let mut objects: Vec<&Object<K>> =
             slots.filter_map(|slot| self.objects.get(slot)).filter(|object| wanted(object)).collect();
         objects.sort_unstable_by_key(|object| object.key());
-        objects.into_iter().cloned().collect()
+        objects
     }
 
     fn in_order(&self) -> impl Iterator<Item = &Object<K>> {
