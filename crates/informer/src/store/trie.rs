@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-const LEAF_BITS: u32 = 2;
-const BRANCH_BITS: u32 = 4;
+const LEAF_BITS: u32 = 3;
+const BRANCH_BITS: u32 = 3;
 
 type Leaf<T> = [Option<T>; 1 << LEAF_BITS];
 type Branch<N> = [Option<Arc<N>>; 1 << BRANCH_BITS];
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn equals_a_map_and_copies_stay_as_they_were() {
         // Places on both sides of the edge of each kind of node.
-        let place = prop_oneof![0..10u32, 60..70u32, 1_020..1_030u32, 16_380..16_390u32, 0..40_000u32];
+        let place = prop_oneof![0..20u32, 60..70u32, 508..516u32, 4_090..4_100u32, 0..40_000u32];
         let step = prop_oneof![
             4 => place.clone().prop_map(Step::Set),
             1 => place.clone().prop_map(Step::Change),
