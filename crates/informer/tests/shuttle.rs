@@ -20,7 +20,7 @@ use informer::{Object, Tombstone};
 #[path = "../src/queue/shared.rs"]
 mod shared;
 
-use std::{env, iter};
+use std::iter;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use queue::InOrderFifo;
@@ -32,14 +32,11 @@ use shuttle::{
 use support::{mk, show_deltas};
 use sync::{Arc, Mutex};
 
-/// Schedules of each kind that a test runs; `INFORMER_SCHEDULES` sets another number.
-fn schedules() -> usize {
-    env::var("INFORMER_SCHEDULES").map_or(2_000, |text| text.parse().expect("INFORMER_SCHEDULES is a number"))
-}
-
+/// Runs a story under many schedules; `INFORMER_SCHEDULES` says how many of each kind.
 fn check(story: impl Fn() + Send + Sync + Copy + 'static) {
-    shuttle::check_random(story, schedules());
-    shuttle::check_pct(story, schedules(), 3);
+    let schedules = informer_testing::number("INFORMER_SCHEDULES").unwrap_or(2_000) as usize;
+    shuttle::check_random(story, schedules);
+    shuttle::check_pct(story, schedules, 3);
 }
 
 type Queue = SharedQueue<ConfigMap, InOrderFifo<ConfigMap>>;

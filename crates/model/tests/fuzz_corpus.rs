@@ -5,15 +5,11 @@
 #[path = "../../../fuzz/checks.rs"]
 mod checks;
 
-use std::{env, fs, panic, path::Path};
+use std::{fs, panic, path::Path};
+
+use informer_testing::{number, random_seed};
 
 const DEFAULT_INPUTS: u64 = 100_000;
-
-fn number(variable: &str) -> Option<u64> {
-    env::var(variable)
-        .ok()
-        .map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
-}
 
 /// A small generator: what matters is that a seed gives the same mutations everywhere.
 struct Random(u64);
@@ -58,7 +54,7 @@ fn run(target: &str, check: fn(&[u8])) {
     assert!(!corpus.is_empty(), "{} has no inputs", folder.display());
     corpus.iter().for_each(|input| check(input));
 
-    let seed = number("INFORMER_SEED").unwrap_or_else(informer_testing::random_seed);
+    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
     let mut random = Random(seed);
     for _ in 0..number("INFORMER_FUZZ_INPUTS").unwrap_or(DEFAULT_INPUTS) {
         let input = mutate(&mut random, &corpus);

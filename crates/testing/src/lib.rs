@@ -49,7 +49,11 @@ pub fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// The number in an environment variable, if it is set.
+///
+/// # Panics
+/// When it is set to something else.
+pub fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
     Some(text.trim().parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }

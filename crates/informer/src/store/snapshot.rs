@@ -64,7 +64,7 @@ impl<K> Snapshot<K> {
 
     /// All objects in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
-        self.0.order.iter().filter_map(|(_, slot)| self.0.objects.get(*slot))
+        self.0.in_order()
     }
 
     /// The objects of a namespace in the order of their names. Costs those objects only.
