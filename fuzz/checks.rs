@@ -1,7 +1,7 @@
 //! What must hold for any bytes: one function for each fuzz target.
 //!
 //! `cargo fuzz` drives them with libFuzzer; `crates/model/tests/fuzz_corpus.rs` drives them on stable Rust
-//! with the corpus and random mutations of it.
+//! with the seeds in `fuzz/seeds` and random mutations of them.
 
 use informer_model::{
     FieldSelector, FrameDecoder, FrameError, Framing, GroupVersionKind, GroupVersionResource, Labels,

@@ -1,4 +1,4 @@
-//! The fuzz targets on stable Rust: every file of the corpus, and random mutations of them.
+//! The fuzz targets on stable Rust: every seed, and random mutations of them.
 //!
 //! `INFORMER_FUZZ_INPUTS` sets how many mutations each target gets, `INFORMER_SEED` replays a run.
 
@@ -46,9 +46,9 @@ fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn run(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let mut files: Vec<_> =
-        fs::read_dir(&folder).expect("a corpus").map(|file| file.expect("a file").path()).collect();
+        fs::read_dir(&folder).expect("seeds").map(|file| file.expect("a file").path()).collect();
     files.sort();
     let corpus: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).expect("a readable file")).collect();
     assert!(!corpus.is_empty(), "{} has no inputs", folder.display());
