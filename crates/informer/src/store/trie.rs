@@ -8,14 +8,30 @@
 
 use std::sync::Arc;
 
-const LEAF_BITS: u32 = 3;
-const BRANCH_BITS: u32 = 3;
+/// A node has 2^`BITS` places.
+const BITS: u32 = 3;
 
-type Leaf<T> = [Option<T>; 1 << LEAF_BITS];
-type Branch<N> = [Option<Arc<N>>; 1 << BRANCH_BITS];
-type Lower<T> = Branch<Leaf<T>>;
-type Middle<T> = Branch<Lower<T>>;
-type Upper<T> = Branch<Middle<T>>;
+#[derive(Clone)]
+struct Node<E> {
+    entries: [Option<E>; 1 << BITS],
+}
+
+impl<E> Default for Node<E> {
+    fn default() -> Self {
+        Self { entries: [const { None }; 1 << BITS] }
+    }
+}
+
+impl<E> Node<E> {
+    fn is_empty(&self) -> bool {
+        self.entries.iter().all(Option::is_none)
+    }
+}
+
+type Leaf<T> = Node<T>;
+type Lower<T> = Node<Arc<Leaf<T>>>;
+type Middle<T> = Node<Arc<Lower<T>>>;
+type Upper<T> = Node<Arc<Middle<T>>>;
 
 #[derive(Clone)]
 pub(super) struct Trie<T> {
@@ -30,36 +46,31 @@ impl<T> Default for Trie<T> {
 
 /// Where a place is in the directory, in the three branches and in the leaf.
 fn path(at: u32) -> [usize; 5] {
-    let step = |bits: u32, width: u32| (at as usize >> bits) & ((1 << width) - 1);
-    [
-        at as usize >> (LEAF_BITS + 3 * BRANCH_BITS),
-        step(LEAF_BITS + 2 * BRANCH_BITS, BRANCH_BITS),
-        step(LEAF_BITS + BRANCH_BITS, BRANCH_BITS),
-        step(LEAF_BITS, BRANCH_BITS),
-        step(0, LEAF_BITS),
-    ]
+    let step = |level: u32| (at as usize >> (level * BITS)) & ((1 << BITS) - 1);
+    [at as usize >> (4 * BITS), step(3), step(2), step(1), step(0)]
 }
 
-/// The node in a place of a branch that nobody else holds, made if there is none.
-fn branch_at<N: Clone, const WIDTH: usize>(
-    place: &mut Option<Arc<[Option<N>; WIDTH]>>,
-) -> &mut [Option<N>; WIDTH] {
-    Arc::make_mut(place.get_or_insert_with(|| Arc::new([const { None }; WIDTH])))
+/// The node in a place, for nobody else to hold; made if there is none.
+fn own<E: Clone>(place: &mut Option<Arc<Node<E>>>) -> &mut Node<E> {
+    Arc::make_mut(place.get_or_insert_default())
 }
 
 impl<T> Trie<T> {
     pub(super) fn get(&self, at: u32) -> Option<&T> {
         let [a, b, c, d, e] = path(at);
-        self.directory.get(a)?.as_ref()?[b].as_ref()?[c].as_ref()?[d].as_ref()?[e].as_ref()
+        let upper = self.directory.get(a)?.as_ref()?;
+        let middle = upper.entries[b].as_ref()?;
+        let lower = middle.entries[c].as_ref()?;
+        lower.entries[d].as_ref()?.entries[e].as_ref()
     }
 
     /// All entries in the order of their places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         let uppers = self.directory.iter().flatten();
-        let middles = uppers.flat_map(|upper| upper.iter().flatten());
-        let lowers = middles.flat_map(|middle| middle.iter().flatten());
-        let leaves = lowers.flat_map(|lower| lower.iter().flatten());
-        leaves.flat_map(|leaf| leaf.iter().flatten())
+        let middles = uppers.flat_map(|upper| upper.entries.iter().flatten());
+        let lowers = middles.flat_map(|middle| middle.entries.iter().flatten());
+        let leaves = lowers.flat_map(|lower| lower.entries.iter().flatten());
+        leaves.flat_map(|leaf| leaf.entries.iter().flatten())
     }
 }
 
@@ -71,20 +82,20 @@ impl<T: Clone> Trie<T> {
         if directory.len() <= a {
             directory.resize(a + 1, None);
         }
-        let upper = branch_at(&mut directory[a]);
-        let middle = branch_at(&mut upper[b]);
-        let lower = branch_at(&mut middle[c]);
-        branch_at(&mut lower[d])[e].replace(entry)
+        let upper = own(&mut directory[a]);
+        let middle = own(&mut upper.entries[b]);
+        let lower = own(&mut middle.entries[c]);
+        own(&mut lower.entries[d]).entries[e].replace(entry)
     }
 
     /// The entry to change, no longer shared with any copy.
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         self.get(at)?;
         let [a, b, c, d, e] = path(at);
-        let upper = branch_at(&mut Arc::make_mut(&mut self.directory)[a]);
-        let middle = branch_at(&mut upper[b]);
-        let lower = branch_at(&mut middle[c]);
-        branch_at(&mut lower[d])[e].as_mut()
+        let upper = own(&mut Arc::make_mut(&mut self.directory)[a]);
+        let middle = own(&mut upper.entries[b]);
+        let lower = own(&mut middle.entries[c]);
+        own(&mut lower.entries[d]).entries[e].as_mut()
     }
 
     /// Takes an entry out, and with the last one of a node the node.
@@ -92,22 +103,22 @@ impl<T: Clone> Trie<T> {
         self.get(at)?;
         let [a, b, c, d, e] = path(at);
         let directory = Arc::make_mut(&mut self.directory);
-        let upper = branch_at(&mut directory[a]);
-        let middle = branch_at(&mut upper[b]);
-        let lower = branch_at(&mut middle[c]);
-        let leaf = branch_at(&mut lower[d]);
-        let removed = leaf[e].take();
-        if leaf.iter().all(Option::is_none) {
-            lower[d] = None;
-            if lower.iter().all(Option::is_none) {
-                middle[c] = None;
-                if middle.iter().all(Option::is_none) {
-                    upper[b] = None;
-                    if upper.iter().all(Option::is_none) {
-                        directory[a] = None;
-                    }
-                }
-            }
+        let upper = own(&mut directory[a]);
+        let middle = own(&mut upper.entries[b]);
+        let lower = own(&mut middle.entries[c]);
+        let leaf = own(&mut lower.entries[d]);
+        let removed = leaf.entries[e].take();
+        if leaf.is_empty() {
+            lower.entries[d] = None;
+        }
+        if lower.is_empty() {
+            middle.entries[c] = None;
+        }
+        if middle.is_empty() {
+            upper.entries[b] = None;
+        }
+        if upper.is_empty() {
+            directory[a] = None;
         }
         removed
     }
