@@ -64,7 +64,7 @@ pub struct Store<K> {
 struct Shared<K> {
     /// What readers see.
     view: ArcSwap<View<K>>,
-    /// What the writer works on. Readers lock it only to add an index.
+    /// What the writer works on. Others lock it only to add an index or to ask for its failures.
     state: Mutex<State<K>>,
     /// The version of `view`, for those who wait for one; `None` when the writer is gone.
     version: watch::Sender<Option<ResourceVersion>>,

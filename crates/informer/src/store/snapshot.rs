@@ -96,7 +96,7 @@ impl<K> Snapshot<K> {
 
     /// The names of all indexes.
     pub fn index_names(&self) -> impl Iterator<Item = &str> {
-        [NAMESPACE_INDEX, LABEL_INDEX].into_iter().chain(self.0.user.iter().map(|(name, _)| &**name))
+        self.0.index_names()
     }
 }
 
@@ -120,15 +120,18 @@ impl<K> View<K> {
         match name {
             NAMESPACE_INDEX => Ok(&self.namespaces),
             LABEL_INDEX => Ok(&self.labels),
-            _ => self.user.iter().find(|(known, _)| **known == *name).map(|(_, index)| index).ok_or_else(
-                || {
-                    let user = self.user.iter().map(|(name, _)| &**name);
-                    let known =
-                        [NAMESPACE_INDEX, LABEL_INDEX].into_iter().chain(user).map(str::to_owned).collect();
+            _ => {
+                let found = self.user.iter().find(|(known, _)| **known == *name);
+                found.map(|(_, index)| index).ok_or_else(|| {
+                    let known = self.index_names().map(str::to_owned).collect();
                     IndexError::Unknown { name: name.to_owned(), known }
-                },
-            ),
+                })
+            }
         }
+    }
+
+    fn index_names(&self) -> impl Iterator<Item = &str> {
+        [NAMESPACE_INDEX, LABEL_INDEX].into_iter().chain(self.user.iter().map(|(name, _)| &**name))
     }
 
     /// The objects under a value of an index, in the order of keys.

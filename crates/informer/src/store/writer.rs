@@ -109,18 +109,11 @@ impl<K> State<K> {
             }
             Some(old) if old.labels() == object.labels() => {}
             Some(old) => {
-                for label in object
-                    .labels()
-                    .iter()
-                    .filter(|label| old.labels().get(label.key()) != Some(label.value()))
-                {
+                let (before, after) = (old.labels(), object.labels());
+                for label in after.iter().filter(|label| before.get(label.key()) != Some(label.value())) {
                     self.labels.file(label.pair(), slot);
                 }
-                for label in old
-                    .labels()
-                    .iter()
-                    .filter(|label| object.labels().get(label.key()) != Some(label.value()))
-                {
+                for label in before.iter().filter(|label| after.get(label.key()) != Some(label.value())) {
                     self.labels.unfile(label.pair(), slot);
                 }
             }
