@@ -6,6 +6,8 @@
 //! What a user names: a resource ([`GroupVersionResource`], [`ResourceArg`]) or a kind ([`GroupVersionKind`]),
 //! and the objects of it, by label ([`Selector`]) or by field ([`FieldSelector`]).
 //!
+//! What Kubernetes has built in: [`BUILTIN_KINDS`], and [`for_each_kind!`] to make code from them.
+//!
 //! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]).
 //!
 //! Every parser takes any input without panicking and answers an error that names the position.
@@ -13,7 +15,9 @@
 mod field_selector;
 mod framing;
 mod key;
+mod kinds;
 mod labels;
+mod protobuf;
 mod resource;
 mod selector;
 mod status;
@@ -22,7 +26,9 @@ mod version;
 pub use field_selector::{FieldOperator, FieldPath, FieldRequirement, FieldSelector, FieldSelectorError};
 pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};
+pub use kinds::{BUILTIN_KINDS, BuiltinKind};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
+pub use protobuf::{ProtobufError, ProtobufErrorKind, check_fields, decode_protobuf};
 pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError};
 pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};
 pub use status::{Outcome, Reason, Status, StatusCause, StatusDetails, StatusMetadata};

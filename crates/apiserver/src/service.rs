@@ -1,0 +1,242 @@
+//! From a request to an answer: reading the body, finding out what is meant, and the faults on the way.
+
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
+use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
+use http_body_util::BodyExt;
+use informer_model::Status;
+use serde_json::json;
+use tower_service::Service;
+
+use crate::{
+    catalog::Catalog,
+    discovery,
+    faults::{self, Fault},
+    media::{self, BODY_LIMIT},
+    openapi,
+    path::{self, Place, Target, no_such_path},
+    query::Query,
+    replica::Replica,
+    respond::{self, Body, BoxError},
+    server::Server,
+    verbs::{Answer, Call, Verb},
+};
+
+/// A body that is too long is read on and thrown away up to this length, so that the client, which is still
+/// sending, gets to see the answer.
+const PATIENCE: usize = 64 * 1024 * 1024;
+
+/// The server as a service: what a client in this process and a connection talk to.
+#[derive(Clone)]
+pub struct Connection {
+    pub(crate) server: Arc<Server>,
+    pub(crate) replica: Option<Arc<Replica>>,
+}
+
+/// A fault took the connection away before there was an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was refused by a fault")]
+pub struct Refused;
+
+impl<B> Service<Request<B>> for Connection
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Refused;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Refused>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let connection = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let path = parts.uri.path().to_owned();
+            let answer = AssertUnwindSafe(connection.answer(parts, body)).catch_unwind().await;
+            answer.unwrap_or_else(|_| {
+                tracing::error!(path, "the server panicked while it answered a request");
+                let status = Status::internal_error(format!("the server panicked while it answered {path}"));
+                Ok(respond::status(&status))
+            })
+        })
+    }
+}
+
+impl Connection {
+    async fn answer<B>(mut self, parts: Parts, body: B) -> Result<Response<Body>, Refused>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let body = match read(body).await {
+            Ok(body) => body,
+            Err(status) => return Ok(respond::status(&status)),
+        };
+        let query = Query::new(parts.uri.query());
+        let target = path::target(parts.uri.path());
+        let verb = match &target {
+            Ok(Target::Objects(place)) => Verb::of(&parts.method, place, &query).map(|verb| (verb, place)),
+            _ => None,
+        };
+        self.server.count(verb);
+        let struck = self.server.faults.request(verb);
+        for fault in &struck {
+            match fault {
+                Fault::Refuse => return Err(Refused),
+                Fault::Status(status) => return Ok(respond::status(status)),
+                Fault::Html => return Ok(html()),
+                Fault::Delay(delay) => tokio::time::sleep(*delay).await,
+                Fault::Stale => self.replica = Some(Arc::clone(&self.server.replica)),
+                Fault::Compact => self.server.store.write(|state| state.compact(u64::MAX)),
+                _ => {}
+            }
+        }
+        let answer = match &target {
+            Err(status) => Err(status.clone()),
+            Ok(Target::Objects(place)) => {
+                self.objects(place, verb.map(|(verb, _)| verb), query, &parts.headers, body).await
+            }
+            Ok(other) => self.about(other, &parts.method, &parts.headers),
+        };
+        let response = answer.unwrap_or_else(|status| respond::status(&status));
+        Ok(struck.iter().fold(response, faults::broken))
+    }
+
+    async fn objects(
+        self,
+        place: &Place,
+        verb: Option<Verb>,
+        query: Query<'_>,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Answer {
+        let call = Call::new(&self.server, place, query, headers, body, self.replica.clone())?;
+        match verb {
+            Some(verb) => call.answer(verb).await,
+            None => Err(Status::method_not_allowed(&place.plural, &place.group, "this HTTP method")),
+        }
+    }
+
+    /// What the server says about itself.
+    fn about(&self, target: &Target, method: &Method, headers: &HeaderMap) -> Answer {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(Status::method_not_allowed("this path", "", "anything but GET"));
+        }
+        let catalog = self.server.store.catalog();
+        let wanted = media::accepted_json(headers);
+        let aggregated = wanted.iter().find_map(|entry| match (entry.r#as, entry.group, entry.version) {
+            (None, ..) => Some(false),
+            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(true),
+            _ => None,
+        });
+        let aggregated = || aggregated.ok_or_else(|| {
+            Status::not_acceptable(&[
+                "application/json",
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            ])
+        });
+        let aggregated_json = |document: serde_json::Value| {
+            let mut response = respond::document(&document);
+            let r#type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(r#type));
+            response
+        };
+        let document = match target {
+            Target::Health => return Ok(respond::text("ok")),
+            Target::Version => discovery::version(),
+            Target::Root => json!({ "paths": paths(&catalog) }),
+            Target::Core if aggregated()? => return Ok(aggregated_json(discovery::aggregated_core(&catalog))),
+            Target::Groups if aggregated()? => return Ok(aggregated_json(discovery::aggregated_groups(&catalog))),
+            Target::Core => discovery::api_versions(&host(headers)),
+            Target::Groups => discovery::api_group_list(&catalog),
+            Target::Group(group) => discovery::api_group(&catalog, group).ok_or_else(no_such_path)?,
+            Target::GroupVersion { group, version } => {
+                discovery::api_resource_list(&catalog, group, version).ok_or_else(no_such_path)?
+            }
+            Target::OpenApi => openapi::root(&catalog),
+            Target::OpenApiOf { group, version } => {
+                openapi::group_version(&catalog, group, version).ok_or_else(no_such_path)?
+            }
+            Target::Objects(_) => return Err(no_such_path()),
+        };
+        Ok(respond::document(&document))
+    }
+}
+
+/// Where the client thinks that it has reached this server.
+fn host(headers: &HeaderMap) -> String {
+    let host = headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    host.unwrap_or("localhost").to_owned()
+}
+
+fn html() -> Response<Body> {
+    let mut response = Response::new(respond::full(faults::HTML));
+    *response.status_mut() = StatusCode::OK;
+    let r#type = http::HeaderValue::from_static("text/html");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, r#type);
+    response
+}
+
+/// Everything that can be asked for without a name.
+fn paths(catalog: &Catalog) -> Vec<String> {
+    let fixed = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"];
+    let mut paths: BTreeSet<String> = fixed.into_iter().map(Into::into).collect();
+    for resource in catalog {
+        for version in &resource.versions {
+            if resource.group.is_empty() {
+                paths.insert(format!("/api/{}", version.name));
+            } else {
+                paths.insert(format!("/apis/{}", resource.group));
+                paths.insert(format!("/apis/{}/{}", resource.group, version.name));
+            }
+        }
+    }
+    paths.into_iter().collect()
+}
+
+/// The whole body of a request.
+async fn read<B>(body: B) -> Result<Bytes, Status>
+where
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
+    let mut body = pin!(body);
+    let (mut read, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| {
+            Status::bad_request(format!("the body of the request cannot be read: {}", e.into()))
+        })?;
+        let Ok(mut data) = frame.into_data() else { continue };
+        length += data.remaining();
+        if length > PATIENCE {
+            break;
+        }
+        if length <= BODY_LIMIT {
+            while data.has_remaining() {
+                let chunk = data.chunk();
+                let taken = chunk.len();
+                read.extend_from_slice(chunk);
+                data.advance(taken);
+            }
+        }
+    }
+    if length > BODY_LIMIT {
+        return Err(Status::request_entity_too_large(format!("limit is {BODY_LIMIT}")));
+    }
+    Ok(read.into())
+}

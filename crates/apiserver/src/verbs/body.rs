@@ -1,0 +1,112 @@
+//! The object in the body of a write: is it what the path says, and what its kind allows?
+
+use informer_model::{Status, StatusCause};
+use serde_json::Value;
+
+use super::Call;
+use crate::{fields, media, query, rules};
+
+/// What to do about fields that the kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+impl Call<'_> {
+    /// The object in the body.
+    pub(super) fn decode(&self) -> Result<Value, Status> {
+        media::decode(self.headers, &self.body)
+    }
+
+    /// Checks that an object is of the kind that the path says.
+    pub(super) fn check_type(&self, object: &Value) -> Result<(), Status> {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, api_version) = (text("kind"), text("apiVersion"));
+        let expected = self.resource.api_version(&self.version.name);
+        if kind.is_empty() || api_version.is_empty() {
+            let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+            return Err(Status::bad_request(format!(
+                "the object in the body has no {missing}; expected apiVersion {expected:?} and kind {:?}",
+                self.resource.kind
+            )));
+        }
+        if kind != self.resource.kind || api_version != expected {
+            return Err(Status::bad_request(format!(
+                "{kind} in version {api_version:?} cannot be handled as a {}: expected apiVersion {expected:?} and kind {:?}",
+                self.resource.kind, self.resource.kind
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that an object is where the path says, and puts it there if it does not say.
+    pub(super) fn check_place(&self, object: &mut Value) -> Result<(), Status> {
+        let namespace = self.place.namespace.as_deref();
+        let metadata = rules::metadata(object);
+        let own = metadata.get("namespace").and_then(Value::as_str).filter(|own| !own.is_empty());
+        match (own, namespace) {
+            (Some(own), Some(namespace)) if own != namespace => {
+                return Err(Status::bad_request(format!(
+                    "the namespace of the provided object does not match the namespace sent on the request: {own:?} \
+                     is not {namespace:?}"
+                )));
+            }
+            (_, Some(namespace)) => drop(metadata.insert("namespace".into(), namespace.into())),
+            (_, None) => drop(metadata.remove("namespace")),
+        }
+        let Some(name) = self.place.name.as_deref() else { return Ok(()) };
+        match metadata.get("name").and_then(Value::as_str).filter(|own| !own.is_empty()) {
+            Some(own) if own != name => Err(Status::bad_request(format!(
+                "the name of the object ({own}) does not match the name on the URL ({name})"
+            ))),
+            _ => {
+                metadata.insert("name".into(), name.into());
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks metadata, after taking out what is empty there.
+    pub(super) fn check_metadata(&self, object: &mut Value) -> Result<(), Status> {
+        let broken = rules::check_metadata(object, &self.resource);
+        if broken.is_empty() { Ok(()) } else { Err(self.invalid(object, broken)) }
+    }
+
+    /// The object breaks the rules of its kind.
+    pub(super) fn invalid(&self, object: &Value, causes: impl IntoIterator<Item = StatusCause>) -> Status {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        Status::invalid(&self.resource.kind, &self.resource.group, name, causes)
+    }
+
+    /// Checks the fields of a built-in object, takes out those that its kind does not have, and returns what
+    /// the client should be told about them.
+    pub(super) fn check_fields(&self, object: &mut Value) -> Result<Vec<String>, Status> {
+        let validation = match self.query.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                let causes = [query::unsupported("fieldValidation", other, &["Ignore", "Strict", "Warn"])];
+                return Err(query::invalid_options("CreateOptions", causes));
+            }
+        };
+        if self.resource.custom {
+            return Ok(Vec::new());
+        }
+        let (group, version, kind) = (&self.resource.group, &self.version.name, &self.resource.kind);
+        let unknown = fields::check(group, version, kind, object).map_err(|why| {
+            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        })?;
+        let warnings: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+        if validation == FieldValidation::Strict && !unknown.is_empty() {
+            return Err(Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                warnings.join(", ")
+            )));
+        }
+        fields::prune(object, &unknown);
+        Ok(if validation == FieldValidation::Warn { warnings } else { Vec::new() })
+    }
+}

@@ -1,0 +1,182 @@
+//! Create, and writing any object that has passed the checks.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use informer_model::{ObjectKey, Status, StatusCause};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Answer, Call};
+use crate::{
+    custom, defaults,
+    respond::Body,
+    rules,
+    server::Server,
+    store::{State, Stored},
+};
+
+impl Call<'_> {
+    pub(super) fn create(self) -> Answer {
+        self.check_form()?;
+        let dry_run = self.query.dry_run()?;
+        if self.resource.namespaced && self.place.namespace.is_none() {
+            return Err(self.not_allowed(super::Verb::Create));
+        }
+        let mut object = self.decode()?;
+        self.check_type(&object)?;
+        self.check_place(&mut object)?;
+        let warnings = self.check_fields(&mut object)?;
+        self.check_metadata(&mut object)?;
+        if object["metadata"].get("resourceVersion").is_some() {
+            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let generated = object["metadata"].get("name").is_none();
+        let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+        if generated && prefix.is_empty() {
+            let message = "Required value: name or generateName is required";
+            let cause = StatusCause::new(StatusCause::FIELD_VALUE_REQUIRED, "metadata.name", message);
+            return Err(self.invalid(&object, [cause]));
+        }
+        defaults::fill(&mut object, &self.resource);
+        let now = Timestamp::now();
+        let uid = self.server.new_uid();
+        rules::prepare_create(&mut object, &self.resource, &self.version, &uid, now);
+        defaults::fill_status(&mut object, &self.resource);
+        let stored = self.server.store.write(|state| {
+            self.still_served(state)?;
+            if generated {
+                object["metadata"]["name"] = self.free_name(state, &prefix).into();
+                // What was generated may not be a name: the prefix is the client's.
+                self.check_metadata(&mut object)?;
+            }
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let key = ObjectKey::new(self.place.namespace.as_deref(), name);
+            let key = key.map_err(|e| Status::bad_request(e.to_string()))?;
+            if state.get(self.id, &key).is_some() {
+                return Err(Status::already_exists(&self.resource.plural, &self.resource.group, name));
+            }
+            self.check_namespace(state)?;
+            self.put(state, object, dry_run, now)
+        })?;
+        Ok(with_warnings(self.show(StatusCode::CREATED, &stored)?, &warnings))
+    }
+
+    /// A name that no other object has. Of ten million for one prefix it looks at eight.
+    fn free_name(&self, state: &State, prefix: &str) -> String {
+        // As on a real server the prefix is cut so that the name fits.
+        let prefix: String = prefix.chars().take(58).collect();
+        let mut name = String::new();
+        for _ in 0..8 {
+            name = format!("{prefix}{}", self.server.new_suffix());
+            let key = ObjectKey::new(self.place.namespace.as_deref(), &name);
+            if key.is_ok_and(|key| state.get(self.id, &key).is_none()) {
+                break;
+            }
+        }
+        name
+    }
+
+    /// Objects are created only in namespaces that exist.
+    fn check_namespace(&self, state: &State) -> Result<(), Status> {
+        let Some(namespace) = self.place.namespace.as_deref() else { return Ok(()) };
+        let known = state.find("", "namespaces").and_then(|(id, _)| {
+            state.get(id, &ObjectKey::new(None, namespace).ok()?)
+        });
+        known.map(drop).ok_or_else(|| Status::not_found("namespaces", "", namespace))
+    }
+
+    /// Writes an object that has passed the checks, or shows what would have been written.
+    pub(super) fn put(
+        &self,
+        state: &mut State,
+        mut object: Value,
+        dry_run: bool,
+        now: Timestamp,
+    ) -> Result<Arc<Stored>, Status> {
+        let defined = custom::defines_resources(&self.resource)
+            .then(|| custom::prepare(&mut object, state, now))
+            .transpose()?;
+        if dry_run {
+            return self.unwritten(&object);
+        }
+        let stored = state.put(self.id, &self.version.name, &mut object);
+        if let Some(resource) = defined {
+            state.serve(resource);
+        }
+        stored.map_err(|e| Status::bad_request(e.to_string()))
+    }
+
+    /// An object as it would be, for the answer to a dry run.
+    pub(super) fn unwritten(&self, object: &Value) -> Result<Arc<Stored>, Status> {
+        let version = object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let stored = Stored::new(&self.resource, &self.version.name, version, object);
+        stored.map(Arc::new).map_err(|e| Status::bad_request(e.to_string()))
+    }
+}
+
+/// Puts into the headers what the client should be told although its request was carried out.
+pub(super) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for warning in warnings {
+        let text = format!("299 - {warning:?}");
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
+        }
+    }
+    response
+}
+
+impl Server {
+    /// Writes an object as it is, status and all: how clusters are loaded, generated and kept in motion. What
+    /// is there under its name is replaced.
+    pub(crate) fn import(&self, mut object: Value) -> Result<Arc<Stored>, Status> {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let now = Timestamp::now();
+        self.store.write(|state| {
+            let catalog = state.catalog();
+            let resource = catalog.iter().find(|resource| resource.kind == kind && resource.group == group);
+            let resource = resource.filter(|resource| resource.version(version).is_some()).ok_or_else(|| {
+                Status::bad_request(format!("no resource of kind {kind:?} in version {api_version:?} is served"))
+            })?;
+            let (id, resource) =
+                state.find(&resource.group, &resource.plural).ok_or_else(crate::path::no_such_path)?;
+            let metadata = rules::metadata(&mut object);
+            if resource.namespaced {
+                metadata.entry("namespace").or_insert_with(|| "default".into());
+            } else {
+                metadata.remove("namespace");
+            }
+            metadata.entry("uid").or_insert_with(|| self.new_uid().into());
+            metadata.entry("creationTimestamp").or_insert_with(|| rules::time(now));
+            let broken = rules::check_metadata(&mut object, &resource);
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            if !broken.is_empty() {
+                return Err(Status::invalid(&kind, group, &name, broken));
+            }
+            if name.is_empty() {
+                return Err(Status::bad_request(format!("an object of kind {kind} has no metadata.name")));
+            }
+            defaults::fill(&mut object, &resource);
+            defaults::fill_status(&mut object, &resource);
+            let namespace = object["metadata"]["namespace"].as_str();
+            let namespaces = state.find("", "namespaces").map(|(id, _)| id);
+            if let Some(namespace) = namespace {
+                let key = ObjectKey::new(None, namespace).ok();
+                let known = namespaces.zip(key).is_some_and(|(id, key)| state.get(id, &key).is_some());
+                if !known {
+                    return Err(Status::not_found("namespaces", "", namespace));
+                }
+            }
+            let defined = custom::defines_resources(&resource)
+                .then(|| custom::prepare(&mut object, state, now))
+                .transpose()?;
+            let stored = state.put(id, version, &mut object);
+            if let Some(resource) = defined {
+                state.serve(resource);
+            }
+            stored.map_err(|e| Status::bad_request(e.to_string()))
+        })
+    }
+}

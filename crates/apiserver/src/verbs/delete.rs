@@ -1,0 +1,197 @@
+//! Delete, one object or all that are meant.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use informer_model::{ObjectKey, Status, StatusDetails};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Answer, Call};
+use crate::{
+    media::Shape,
+    present::{ListMeta, Presentation},
+    query::{invalid_options, unsupported},
+    respond, rules,
+    selection::Filter,
+    store::{State, Stored, from_key},
+};
+
+/// What a client says about a deletion, in the body or in the query.
+#[derive(Debug, Default)]
+struct DeleteOptions {
+    dry_run: bool,
+    uid: Option<String>,
+    version: Option<String>,
+}
+
+/// What became of an object that was to be deleted.
+enum Deleted {
+    /// It is gone; its uid.
+    Now(String),
+    /// Finalizers hold it still.
+    Later(Arc<Stored>),
+}
+
+impl Call<'_> {
+    pub(super) fn delete(self) -> Answer {
+        self.check_form()?;
+        let options = self.delete_options()?;
+        let deleted = self.server.store.write(|state| {
+            let current = self.current(state)?;
+            self.check_preconditions(&current, &options)?;
+            self.delete_one(state, &current, options.dry_run)
+        })?;
+        match deleted {
+            Deleted::Later(stored) => self.show(StatusCode::OK, &stored),
+            Deleted::Now(uid) => {
+                let details = StatusDetails {
+                    name: self.place.name.clone().unwrap_or_default(),
+                    group: self.resource.group.clone(),
+                    kind: self.resource.plural.clone(),
+                    uid,
+                    ..StatusDetails::default()
+                };
+                let mut status = Status::success();
+                status.details = Some(Box::new(details));
+                Ok(respond::status(&status))
+            }
+        }
+    }
+
+    pub(super) fn delete_collection(self) -> Answer {
+        let presentation = self.presentation(Shape::List)?;
+        if self.resource.namespaced && self.place.namespace.is_none() {
+            return Err(self.not_allowed(super::Verb::DeleteCollection));
+        }
+        let options = self.delete_options()?;
+        let list = self.query.list()?;
+        let filter = Filter::new(&self.resource, self.place, self.query.selection()?)?;
+        let mut meant: Vec<Arc<Stored>> = Vec::new();
+        let version = self.server.store.write(|state| {
+            self.still_served(state)?;
+            let objects = state.objects(self.id);
+            meant = filter.range(&objects, None).filter(|object| filter.matches(object)).cloned().collect();
+            meant.truncate(list.limit.unwrap_or(usize::MAX));
+            for object in &meant {
+                self.check_preconditions(object, &options)?;
+            }
+            for object in &meant {
+                self.delete_one(state, object, options.dry_run)?;
+            }
+            Ok(state.version())
+        })?;
+        let mut body = presentation.list_start(&ListMeta { version, ..ListMeta::default() }).into_bytes();
+        for (i, object) in meant.iter().enumerate() {
+            if i > 0 {
+                body.push(b',');
+            }
+            presentation.list_item(object, &mut body);
+        }
+        body.extend_from_slice(Presentation::LIST_END.as_bytes());
+        Ok(respond::json(StatusCode::OK, body))
+    }
+
+    /// Deletes an object, or marks it as deleted as long as finalizers hold it.
+    fn delete_one(&self, state: &mut State, current: &Arc<Stored>, dry_run: bool) -> Result<Deleted, Status> {
+        let mut object = current.value(&self.resource, &self.version.name);
+        if rules::finalizers(&object).is_empty() {
+            self.check_empty(state, current.key.name())?;
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            self.remove(state, object, dry_run)?;
+            return Ok(Deleted::Now(uid));
+        }
+        let metadata = rules::metadata(&mut object);
+        if metadata.contains_key("deletionTimestamp") {
+            return Ok(Deleted::Later(Arc::clone(current)));
+        }
+        let now = Timestamp::now();
+        metadata.insert("deletionTimestamp".into(), rules::time(now));
+        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+        self.put(state, object, dry_run, now).map(Deleted::Later)
+    }
+
+    /// A namespace is deleted only when it is empty: what is in it would have nowhere to be.
+    fn check_empty(&self, state: &State, name: &str) -> Result<(), Status> {
+        if !self.resource.group.is_empty() || self.resource.plural != "namespaces" {
+            return Ok(());
+        }
+        for resource in state.catalog().iter().filter(|resource| resource.namespaced) {
+            let Some((id, _)) = state.find(&resource.group, &resource.plural) else { continue };
+            let objects = state.objects(id);
+            let first = from_key(&objects, &format!("{name}/")).next().map(|object| &object.key);
+            if let Some(key) = first.filter(|key| key.namespace() == Some(name)) {
+                let why = format!(
+                    "it still has {} {:?}, and this server does not delete what is in a namespace with it: delete the \
+                     contents first",
+                    resource.plural,
+                    key.name()
+                );
+                return Err(self.conflict(name, &why));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_preconditions(&self, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
+        let object = current.value(&self.resource, &self.version.name);
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            return Err(self.conflict(current.key.name(), &why));
+        }
+        let version = current.version.to_string();
+        if let Some(wanted) = options.version.as_deref().filter(|wanted| *wanted != version) {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+            );
+            return Err(self.conflict(current.key.name(), &why));
+        }
+        Ok(())
+    }
+
+    /// The options of a deletion: in the body if there is one, else in the query.
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        let policy = |policy: Option<&str>| match policy {
+            None | Some("Background" | "Foreground" | "Orphan") => Ok(()),
+            Some(other) => {
+                let known = &["Background", "Foreground", "Orphan"];
+                Err(invalid_options("DeleteOptions", [unsupported("propagationPolicy", other, known)]))
+            }
+        };
+        policy(self.query.get("propagationPolicy"))?;
+        let mut options = DeleteOptions { dry_run: self.query.dry_run()?, ..DeleteOptions::default() };
+        if self.body.is_empty() {
+            return Ok(options);
+        }
+        let body = self.decode()?;
+        policy(body.get("propagationPolicy").and_then(Value::as_str))?;
+        match body.get("dryRun") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(runs)) if runs.iter().all(|run| run == "All") => options.dry_run |= !runs.is_empty(),
+            Some(other) => {
+                return Err(invalid_options("DeleteOptions", [unsupported("dryRun", &other.to_string(), &["All"])]));
+            }
+        }
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        options.uid = text("/preconditions/uid");
+        options.version = text("/preconditions/resourceVersion");
+        Ok(options)
+    }
+}
+
+impl crate::server::Server {
+    /// Deletes an object at once, whatever holds it. Whether it was there.
+    pub(crate) fn discard(&self, group: &str, plural: &str, key: &ObjectKey) -> bool {
+        self.store.write(|state| {
+            let Some((id, resource)) = state.find(group, plural) else { return false };
+            let Some(stored) = state.get(id, key) else { return false };
+            let Some(version) = resource.versions.first() else { return false };
+            let mut last = stored.value(&resource, &version.name);
+            state.remove(id, &version.name, &mut last).is_ok()
+        })
+    }
+}

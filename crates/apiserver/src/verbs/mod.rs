@@ -1,0 +1,207 @@
+//! What a client can do with objects: one function for each verb.
+
+mod body;
+mod create;
+mod delete;
+mod list;
+mod read;
+mod scale;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+pub(crate) use watch::error_event;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+use informer_model::{ObjectKey, Status};
+
+use crate::{
+    catalog::{Resource, Version},
+    media::{self, Form, Shape},
+    path::{Place, no_such_path},
+    present::Presentation,
+    query::Query,
+    replica::Replica,
+    respond::{Body, json},
+    server::Server,
+    store::{CollectionId, State, Stored},
+};
+
+/// What is done with objects, by the names that Kubernetes has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// What a method means for a place.
+    pub(crate) fn of(method: &Method, place: &Place, query: &Query<'_>) -> Option<Self> {
+        let named = place.name.is_some();
+        Some(match *method {
+            Method::GET if place.subresource.is_none() && query.switch("watch") == Some(true) => Self::Watch,
+            Method::GET if named => Self::Get,
+            Method::GET => Self::List,
+            Method::POST => Self::Create,
+            Method::PUT => Self::Update,
+            Method::PATCH => Self::Patch,
+            Method::DELETE if named => Self::Delete,
+            Method::DELETE => Self::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    /// As permissions and discovery spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// A part of an object that is served on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    Status,
+    Scale,
+}
+
+/// A request for objects, with what the path and the headers say already looked up.
+pub(crate) struct Call<'a> {
+    pub server: &'a Arc<Server>,
+    pub place: &'a Place,
+    pub query: Query<'a>,
+    pub headers: &'a HeaderMap,
+    pub body: Bytes,
+    pub replica: Option<Arc<Replica>>,
+    pub id: CollectionId,
+    pub resource: Arc<Resource>,
+    pub version: Version,
+    pub part: Part,
+}
+
+pub(crate) type Answer = Result<Response<Body>, Status>;
+
+/// Subresources of a real server that need a kubelet or a controller behind them.
+const NOT_SERVED: [&str; 14] = [
+    "approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward",
+    "proxy", "resize", "token", "mounts", "capacity",
+];
+
+impl<'a> Call<'a> {
+    /// Looks up what a place is.
+    pub(crate) fn new(
+        server: &'a Arc<Server>,
+        place: &'a Place,
+        query: Query<'a>,
+        headers: &'a HeaderMap,
+        body: Bytes,
+        replica: Option<Arc<Replica>>,
+    ) -> Result<Self, Status> {
+        let (id, resource) = server.store.find(&place.group, &place.plural).ok_or_else(no_such_path)?;
+        let version = resource.version(&place.version).ok_or_else(no_such_path)?.clone();
+        let part = match place.subresource.as_deref() {
+            None => Part::Whole,
+            Some("status") if version.status => Part::Status,
+            Some("scale") if version.scale.is_some() => Part::Scale,
+            Some(other) if NOT_SERVED.contains(&other) => {
+                return Err(Status::not_implemented(format!(
+                    "{}/{other} is not served: there are no nodes or controllers behind this server",
+                    place.plural
+                )));
+            }
+            Some(_) => return Err(no_such_path()),
+        };
+        // An object with a namespace is reached through it, one without is not.
+        let misplaced = if resource.namespaced {
+            place.namespace.is_none() && place.name.is_some()
+        } else {
+            place.namespace.is_some()
+        };
+        if misplaced {
+            return Err(no_such_path());
+        }
+        Ok(Self { server, place, query, headers, body, replica, id, resource, version, part })
+    }
+
+    pub(crate) async fn answer(self, verb: Verb) -> Answer {
+        match (verb, self.part) {
+            (Verb::Get, Part::Scale) => self.get_scale().await,
+            (Verb::Get, _) => self.get().await,
+            (Verb::List, _) => self.list().await,
+            (Verb::Watch, _) => self.watch().await,
+            (Verb::Create, Part::Whole) if self.place.name.is_none() => self.create(),
+            (Verb::Update, Part::Scale) => self.update_scale(),
+            (Verb::Patch, Part::Scale) => self.patch_scale(),
+            (Verb::Update, _) if self.place.name.is_some() => self.update(),
+            (Verb::Patch, _) if self.place.name.is_some() => self.patch(),
+            (Verb::Delete, Part::Whole) => self.delete(),
+            (Verb::DeleteCollection, Part::Whole) => self.delete_collection(),
+            _ => Err(self.not_allowed(verb)),
+        }
+    }
+
+    fn not_allowed(&self, verb: Verb) -> Status {
+        Status::method_not_allowed(&self.resource.plural, &self.resource.group, verb.name())
+    }
+
+    /// The key of the object that the path names.
+    fn key(&self) -> Result<ObjectKey, Status> {
+        let name = self.place.name.as_deref().unwrap_or_default();
+        ObjectKey::new(self.place.namespace.as_deref(), name).map_err(|e| Status::bad_request(e.to_string()))
+    }
+
+    fn not_found(&self) -> Status {
+        let name = self.place.name.as_deref().unwrap_or_default();
+        Status::not_found(&self.resource.plural, &self.resource.group, name)
+    }
+
+    fn conflict(&self, name: &str, why: &str) -> Status {
+        Status::conflict(&self.resource.plural, &self.resource.group, name, why)
+    }
+
+    /// The object that the path names, in a write.
+    fn current(&self, state: &State) -> Result<Arc<Stored>, Status> {
+        self.still_served(state)?;
+        state.get(self.id, &self.key()?).ok_or_else(|| self.not_found())
+    }
+
+    /// A custom resource may have been withdrawn since the path was looked up.
+    fn still_served(&self, state: &State) -> Result<(), Status> {
+        match state.find(&self.resource.group, &self.resource.plural) {
+            Some((id, _)) if id == self.id => Ok(()),
+            _ => Err(no_such_path()),
+        }
+    }
+
+    fn presentation(&self, shape: Shape) -> Result<Presentation, Status> {
+        let form = media::form(self.headers, self.query.get("includeObject"), shape)?;
+        Ok(Presentation::new(Arc::clone(&self.resource), &self.version, form))
+    }
+
+    /// One object as the answer.
+    fn show(&self, code: http::StatusCode, object: &Stored) -> Answer {
+        Ok(json(code, self.presentation(Shape::One)?.object(object)))
+    }
+
+    /// The answer to a write. Asking for a form that is not served must not find out after the write.
+    fn check_form(&self) -> Result<(), Status> {
+        media::form(self.headers, self.query.get("includeObject"), Shape::One).map(|_: Form| ())
+    }
+}

@@ -1,0 +1,61 @@
+//! Get, and what all reads share: waiting for a version.
+
+use std::{sync::Arc, time::Duration};
+
+use http::StatusCode;
+use informer_model::{ResourceVersion, Status};
+
+use super::{Answer, Call};
+use crate::{query::Requested, store::Reading};
+
+/// How long a read waits for a version that has not been reached.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Call<'_> {
+    pub(super) async fn get(self) -> Answer {
+        let key = self.key()?;
+        let object = match self.query.version()? {
+            Requested::Unset => self.server.store.get(self.id, &key),
+            Requested::Any => self.at_hand()?.objects.get(&key).cloned(),
+            Requested::At(version) => {
+                self.reach(version).await?;
+                self.at_hand()?.objects.get(&key).cloned()
+            }
+        };
+        let object: Arc<_> = object.ok_or_else(|| self.not_found())?;
+        self.show(StatusCode::OK, &object)
+    }
+
+    /// What this replica has: the newest, unless it lags behind.
+    pub(super) fn at_hand(&self) -> Result<Reading, Status> {
+        let store = &self.server.store;
+        match self.replica.as_ref().and_then(|replica| replica.behind()) {
+            Some(limit) if limit < store.version() => self.at(limit),
+            _ => self.newest(),
+        }
+    }
+
+    pub(super) fn newest(&self) -> Result<Reading, Status> {
+        self.server.store.newest(self.id).map_err(|_| crate::path::no_such_path())
+    }
+
+    /// Waits until a version has been reached, for a while.
+    pub(super) async fn reach(&self, version: u64) -> Result<(), Status> {
+        let mut versions = self.server.store.versions();
+        let replica = self.replica.clone();
+        let reached = async {
+            match &replica {
+                Some(replica) => replica.reach(version, versions.clone()).await,
+                // The sender lives as long as the server, so waiting ends only by success.
+                None => drop(versions.wait_for(|newest| *newest >= version).await),
+            }
+        };
+        if tokio::time::timeout(PATIENCE, reached).await.is_ok() {
+            return Ok(());
+        }
+        let newest = *versions.borrow_and_update();
+        let current = self.replica.as_ref().and_then(|r| r.behind()).unwrap_or(newest).min(newest);
+        let text = |version: u64| ResourceVersion::from(version);
+        Err(Status::too_large_resource_version(&text(version), &text(current)))
+    }
+}

@@ -1,0 +1,139 @@
+//! The subresource `scale`: how many replicas an object wants and has, in one form for all kinds.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use informer_model::{Status, StatusCause};
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Call, update::Patch};
+use crate::{
+    catalog::Scale,
+    media,
+    path::no_such_path,
+    respond::{self, Body},
+    store::Stored,
+};
+
+impl Call<'_> {
+    pub(super) async fn get_scale(self) -> Answer {
+        let key = self.key()?;
+        let object = self.server.store.get(self.id, &key).ok_or_else(|| self.not_found())?;
+        Ok(shown(&self.scale_of(&object)?))
+    }
+
+    pub(super) fn update_scale(self) -> Answer {
+        let sent = media::decode(self.headers, &self.body)?;
+        self.write_scale(|_| Ok(sent))
+    }
+
+    pub(super) fn patch_scale(self) -> Answer {
+        let patch = Patch::read(&self)?;
+        self.write_scale(|mut scale| {
+            let name = scale["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            patch.apply(&mut scale, "Scale", "autoscaling", &name)?;
+            Ok(scale)
+        })
+    }
+
+    fn write_scale(&self, change: impl FnOnce(Value) -> Result<Value, Status>) -> Answer {
+        let dry_run = self.query.dry_run()?;
+        let stored = self.server.store.write(|state| {
+            let current = self.current(state)?;
+            let sent = change(self.scale_of(&current)?)?;
+            let replicas = match sent.pointer("/spec/replicas") {
+                None | Some(Value::Null) => 0,
+                Some(value) => value.as_i64().unwrap_or(-1),
+            };
+            if !(0..=i64::from(i32::MAX)).contains(&replicas) {
+                let message = "Invalid value: must be a number greater than or equal to 0";
+                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "spec.replicas", message);
+                return Err(Status::invalid("Scale", "autoscaling", current.key.name(), [cause]));
+            }
+            let mut object = current.value(&self.resource, &self.version.name);
+            set(&mut object, &self.paths()?.spec_replicas, replicas.into());
+            // Whoever sends a version or a uid means the object of that version and uid.
+            for field in ["resourceVersion", "uid"] {
+                if let Some(value) = sent["metadata"].get(field).filter(|value| value.is_string()) {
+                    object["metadata"][field] = value.clone();
+                }
+            }
+            self.replace(state, &current, object, dry_run)
+        })?;
+        Ok(shown(&self.scale_of(&stored)?))
+    }
+
+    fn paths(&self) -> Result<&Scale, Status> {
+        self.version.scale.as_ref().ok_or_else(no_such_path)
+    }
+
+    fn scale_of(&self, stored: &Arc<Stored>) -> Result<Value, Status> {
+        let paths = self.paths()?;
+        let object = stored.value(&self.resource, &self.version.name);
+        let mut metadata = Map::new();
+        for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+            if let Some(value) = object["metadata"].get(field) {
+                metadata.insert(field.into(), value.clone());
+            }
+        }
+        let number = |path: &str| get(&object, path).and_then(Value::as_i64).unwrap_or(0);
+        let selector = paths.selector.as_deref().and_then(|path| get(&object, path)).map(selector_text);
+        let mut status = json!({ "replicas": number(&paths.status_replicas) });
+        if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+            status["selector"] = selector.into();
+        }
+        Ok(json!({
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": metadata,
+            "spec": { "replicas": number(&paths.spec_replicas) },
+            "status": status,
+        }))
+    }
+}
+
+fn shown(scale: &Value) -> Response<Body> {
+    respond::json(StatusCode::OK, scale.to_string())
+}
+
+/// A label selector as text, from whichever of its forms a kind has.
+fn selector_text(selector: &Value) -> String {
+    if let Some(text) = selector.as_str() {
+        return text.to_owned();
+    }
+    let labels = selector.get("matchLabels").unwrap_or(selector).as_object();
+    let mut parts: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+        .collect();
+    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let values = values.join(",");
+        parts.push(match expression["operator"].as_str() {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    parts.join(",")
+}
+
+fn get<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(object, |value, part| value.get(part))
+}
+
+/// Sets a field at a dotted path; what is not an object on the way becomes one.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for part in path.split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[part];
+    }
+    *place = value;
+}

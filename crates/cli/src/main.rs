@@ -1,0 +1,35 @@
+//! The command `informer`.
+
+mod apiserver;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Shared informers for Kubernetes, from the command line
+#[derive(Parser)]
+#[command(name = "informer", version, arg_required_else_help = true, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an embedded Kubernetes API server, with a demo cluster in it if you like
+    Apiserver(apiserver::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Apiserver(options) => apiserver::run(options).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

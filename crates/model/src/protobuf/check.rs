@@ -1,0 +1,195 @@
+//! Whether JSON is what the schema says: the same table that reads protobuf knows every field's name and type.
+
+use serde_json::Value;
+
+use super::schema::{Count, Field, Form, Message, MessageId, SCHEMA, Type};
+
+/// The fields that an object of a built-in kind has and should not have, by their paths as Kubernetes spells
+/// them (`spec.containers[0].foo`), in order. None if the kind is not built in.
+///
+/// The error says which value is of the wrong type, and where. Null is the empty value of every type.
+///
+/// ```
+/// use informer_model::check_fields;
+///
+/// let object = serde_json::json!({ "spec": { "replicas": 2, "replica": 3 } });
+/// assert_eq!(check_fields("apps/v1", "Deployment", &object), Some(Ok(vec!["spec.replica".to_owned()])));
+/// assert_eq!(check_fields("example.com/v1", "Website", &object), None);
+/// ```
+pub fn check_fields(api_version: &str, kind: &str, object: &Value) -> Option<Result<Vec<String>, String>> {
+    let message = SCHEMA.kind(api_version, kind)?;
+    let mut check = Check { path: String::new(), unknown: Vec::new() };
+    let Value::Object(fields) = object else {
+        return Some(Err(format!("json: cannot unmarshal {} into {kind}", name_of(object))));
+    };
+    let message = SCHEMA.message(message);
+    let checked = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"));
+    let result = checked.map(|(name, value)| check.member(message, name, value)).collect::<Result<(), _>>();
+    Some(result.map(|()| check.unknown))
+}
+
+/// Where the check is, and what it has found.
+struct Check {
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Check {
+    /// Goes one step down and comes back.
+    fn below<R>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> R) -> R {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let result = check(self);
+        self.path.truncate(length);
+        result
+    }
+
+    fn member(&mut self, message: &Message, name: &str, value: &Value) -> Result<(), String> {
+        let step = if self.path.is_empty() { name.to_owned() } else { format!(".{name}") };
+        self.below(&step, |check| match field(message, name) {
+            Some(field) => check.field(field, value),
+            None => {
+                check.unknown.push(check.path.clone());
+                Ok(())
+            }
+        })
+    }
+
+    fn field(&mut self, field: &Field, value: &Value) -> Result<(), String> {
+        match (field.count, value) {
+            (_, Value::Null) => Ok(()),
+            (Count::One | Count::Embedded, value) => self.value(field.r#type, value),
+            (Count::List, Value::Array(items)) => self.items(field.r#type, items),
+            (Count::List, other) => Err(self.mismatch(other, "list")),
+            (Count::Map, Value::Object(entries)) => {
+                for (key, value) in entries {
+                    self.below(&format!(".{key}"), |check| check.value(field.r#type, value))?;
+                }
+                Ok(())
+            }
+            (Count::Map, other) => Err(self.mismatch(other, "map")),
+        }
+    }
+
+    fn items(&mut self, r#type: Type, items: &[Value]) -> Result<(), String> {
+        for (i, item) in items.iter().enumerate() {
+            self.below(&format!("[{i}]"), |check| check.value(r#type, item))?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, r#type: Type, value: &Value) -> Result<(), String> {
+        let expected = match (r#type, value) {
+            (_, Value::Null) | (Type::Bool, Value::Bool(_)) | (Type::Text, Value::String(_)) => return Ok(()),
+            (Type::Double, Value::Number(_)) => return Ok(()),
+            (Type::Int32, value) if value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return Ok(()),
+            (Type::Int64, value) if value.as_i64().is_some() => return Ok(()),
+            (Type::Bytes, Value::String(text)) => {
+                return if is_base64(text) { Ok(()) } else { Err(format!("{}: not valid base64", self.path)) };
+            }
+            (Type::Texts, Value::Array(items)) => return self.items(Type::Text, items),
+            (Type::Message(id), value) => return self.message(id, value),
+            (Type::Bool, _) => "bool",
+            (Type::Text | Type::Bytes, _) => "string",
+            (Type::Double, _) => "double",
+            (Type::Int32, _) => "int32",
+            (Type::Int64, _) => "int64",
+            (Type::Texts, _) => "list",
+        };
+        Err(self.mismatch(value, expected))
+    }
+
+    fn message(&mut self, id: MessageId, value: &Value) -> Result<(), String> {
+        let message = SCHEMA.message(id);
+        let part = |number| SCHEMA.fields(message).iter().find(|field| field.number == number);
+        match (message.form, value) {
+            (Form::RawJson | Form::RawExtension, _)
+            | (Form::FieldOrBool, Value::Bool(_))
+            | (Form::Quantity, Value::String(_) | Value::Number(_))
+            | (Form::IntOrString, Value::String(_)) => Ok(()),
+            (Form::IntOrString, Value::Number(_)) => self.value(Type::Int32, value),
+            (Form::Time | Form::MicroTime, Value::String(text)) => {
+                if is_time(text) { Ok(()) } else { Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.path)) }
+            }
+            (Form::Object, Value::Object(fields)) => {
+                fields.iter().try_for_each(|(name, value)| self.member(message, name, value))
+            }
+            (Form::ListOrField, Value::Array(_)) => part(2).map_or(Ok(()), |field| self.field(field, value)),
+            (Form::ListOrField, _) => part(1).map_or(Ok(()), |field| self.field(field, value)),
+            (Form::FieldOrBool, _) => part(2).map_or(Ok(()), |field| self.field(field, value)),
+            _ => Err(self.mismatch(value, message.name)),
+        }
+    }
+
+    fn mismatch(&self, value: &Value, expected: &str) -> String {
+        format!("json: cannot unmarshal {} into field {} of type {expected}", name_of(value), self.path)
+    }
+}
+
+/// The field of a name, also in messages whose fields are shown as if they were the message's own.
+fn field(message: &Message, name: &str) -> Option<&'static Field> {
+    let fields = SCHEMA.fields(message);
+    let own = fields.iter().find(|field| field.count != Count::Embedded && field.name == name);
+    own.or_else(|| {
+        let embedded = fields.iter().filter(|field| field.count == Count::Embedded);
+        embedded.filter_map(|embedded| match embedded.r#type {
+            Type::Message(id) => field(SCHEMA.message(id), name),
+            _ => None,
+        }).next()
+    })
+}
+
+/// What a JSON value is called.
+fn name_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) => "bool".into(),
+        Value::Number(number) => format!("number {number}"),
+        Value::String(_) => "string".into(),
+        Value::Array(_) => "array".into(),
+        Value::Object(_) => "object".into(),
+    }
+}
+
+/// Standard base64 with padding; Go skips line ends.
+fn is_base64(text: &str) -> bool {
+    let mut length = 0;
+    let mut padding = 0;
+    for byte in text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
+        match byte {
+            b'=' => padding += 1,
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if padding == 0 => {}
+            _ => return false,
+        }
+        length += 1;
+    }
+    length % 4 == 0 && padding <= 2
+}
+
+/// RFC 3339: a date, a time with or without a fraction of a second, and a zone.
+fn is_time(text: &str) -> bool {
+    let digits = |from: usize, to: usize, least: u32, most: u32| {
+        let part = text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+        part.and_then(|part| part.parse().ok()).is_some_and(|number: u32| (least..=most).contains(&number))
+    };
+    let mark = |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|byte| marks.contains(byte));
+    let date = digits(0, 4, 0, 9999) && mark(4, b"-") && digits(5, 7, 1, 12) && mark(7, b"-") && digits(8, 10, 1, 31);
+    let clock = mark(10, b"Tt")
+        && digits(11, 13, 0, 23)
+        && mark(13, b":")
+        && digits(14, 16, 0, 59)
+        && mark(16, b":")
+        && digits(17, 19, 0, 60);
+    let rest = text.get(19..).unwrap_or_default();
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => {
+            let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+            if zone.len() == fraction.len() { "" } else { zone }
+        }
+        None => rest,
+    };
+    let offset = zone.strip_prefix(['+', '-']).is_some_and(|offset| {
+        offset.len() == 5 && offset.bytes().enumerate().all(|(i, b)| if i == 2 { b == b':' } else { b.is_ascii_digit() })
+    });
+    date && clock && (zone.eq_ignore_ascii_case("z") || offset)
+}
