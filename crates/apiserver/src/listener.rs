@@ -1,6 +1,6 @@
 //! A port on the loopback interface, for kubectl and other programs.
 
-use std::{error::Error, io, net::SocketAddr, pin::Pin, time::Duration};
+use std::{error::Error, io, net::SocketAddr, pin, time::Duration};
 
 use http::{Request, Response, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -141,7 +141,7 @@ async fn converse(server: ApiServer, stream: TcpStream) {
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = server.0.stopped() => {
-            Pin::new(&mut connection).graceful_shutdown();
+            pin::Pin::new(&mut connection).graceful_shutdown();
             // A client that does not read, or an answer that a fault has stalled, must not keep the port.
             let Ok(ended) = tokio::time::timeout(PATIENCE, &mut connection).await else { return };
             ended

@@ -153,7 +153,8 @@ fn schema(facts: &Facts) -> Result<String, String> {
             let form = message.special.as_ref().map(|form| format!("={form}")).unwrap_or_default();
             let mut fields = Vec::from_iter(message.fields.iter().flatten());
             fields.sort_by_key(|field| field.n);
-            let of_a_list = fields.iter().any(|f| f.m.as_deref().is_some_and(|m| m.ends_with("/meta/v1.ListMeta")));
+            let of_a_list =
+                fields.iter().any(|f| f.m.as_deref().is_some_and(|m| m.ends_with("/meta/v1.ListMeta")));
             let fields: Result<Vec<String>, String> =
                 fields.into_iter().map(|of_message| field(&package, of_message, of_a_list)).collect();
             let fields = fields.map_err(|error| format!("{package}.{name}: {error}"))?;

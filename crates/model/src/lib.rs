@@ -8,7 +8,8 @@
 //!
 //! What Kubernetes has built in: [`BUILTIN_KINDS`], and [`for_each_kind!`] to make code from them.
 //!
-//! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]).
+//! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]). What it is
+//! sent by typed clients: objects in protobuf ([`decode_protobuf`]).
 //!
 //! Every parser takes any input without panicking and answers an error that names the position.
 

@@ -44,8 +44,9 @@ async fn get_list_and_watch_show_a_corrupt_object_as_it_is_beside_good_ones() {
     let list = get_json(&server, PODS).await;
     assert_eq!(names(&list), ["a", "b", "c"]);
     assert_corrupt(&list["items"][1], &corrupt);
-    let body = send(&mut server.service(), &format!("{PODS}?watch=1&resourceVersion=0&timeoutSeconds=1"));
-    let (events, _) = crate::client::read(body.await.expect("a watch").into_body()).await;
+    let path = format!("{PODS}?watch=1&resourceVersion=0&timeoutSeconds=1");
+    let watch = send(&mut server.service(), &path).await.expect("a watch");
+    let (events, _) = crate::client::read(watch.into_body()).await;
     let events: Vec<Value> =
         serde_json::Deserializer::from_slice(&events).into_iter().collect::<Result<_, _>>().expect("JSON");
     assert_eq!(events.len(), 3);

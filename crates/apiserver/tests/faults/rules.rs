@@ -11,7 +11,9 @@ use crate::client::{MAPS, Watch, code, mk_server, put_maps};
 
 /// A fault that can be told from all others, by its code.
 fn mk_fault(code: u16) -> Fault {
-    Fault::Status(Status { code, ..Status::internal_error("a fault") })
+    let mut status = Status::internal_error("a fault");
+    status.code = code;
+    Fault::Status(status)
 }
 
 const FAULT: u16 = 599;

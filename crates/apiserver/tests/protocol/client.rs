@@ -198,12 +198,9 @@ impl Watch {
     }
 
     /// The type and the object of an event that must come.
-    #[track_caller]
-    pub(crate) fn event(&mut self) -> impl Future<Output = (String, Value)> {
-        async {
-            let mut event = self.next().await.expect("an event, not the end");
-            (event["type"].as_str().expect("a type").to_owned(), event["object"].take())
-        }
+    pub(crate) async fn event(&mut self) -> (String, Value) {
+        let mut event = self.next().await.expect("an event, not the end");
+        (event["type"].as_str().expect("a type").to_owned(), event["object"].take())
     }
 
     /// The type, the name and the version of an event that must come.

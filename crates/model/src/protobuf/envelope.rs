@@ -30,8 +30,14 @@ impl<'a> Envelope<'a> {
             return Err(ProtobufError::at(position, Kind::Prefix));
         }
         let nothing = Reader::new(&[]);
-        let mut envelope =
-            Self { api_version: "", kind: "", raw: nothing, content_encoding: "", content_type: "", position };
+        let mut envelope = Self {
+            api_version: "",
+            kind: "",
+            raw: nothing,
+            content_encoding: "",
+            content_type: "",
+            position,
+        };
         while let Some(tag) = reader.tag().map_err(|error| error.within(|| "runtime.Unknown".to_owned()))? {
             let field = match tag.number {
                 1 => "typeMeta",
@@ -40,7 +46,9 @@ impl<'a> Envelope<'a> {
                 4 => "contentType",
                 _ => "",
             };
-            envelope.field(&mut reader, tag).map_err(|error| error.within(|| format!("runtime.Unknown.{field}")))?;
+            envelope
+                .field(&mut reader, tag)
+                .map_err(|error| error.within(|| format!("runtime.Unknown.{field}")))?;
         }
         Ok(envelope)
     }

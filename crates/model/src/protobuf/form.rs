@@ -22,14 +22,21 @@ impl Form {
             Self::Quantity => Value::from("0"),
             Self::IntOrString => Value::from(0),
             Self::FieldOrBool => Value::Bool(false),
-            Self::Time | Self::MicroTime | Self::RawJson | Self::RawExtension | Self::ListOrField => Value::Null,
+            Self::Time | Self::MicroTime | Self::RawJson | Self::RawExtension | Self::ListOrField => {
+                Value::Null
+            }
         }
     }
 }
 
 impl Decoder {
     /// Reads a message into whatever it is in JSON.
-    pub(super) fn form(&mut self, reader: Reader<'_>, id: MessageId, depth: usize) -> Result<Value, ProtobufError> {
+    pub(super) fn form(
+        &mut self,
+        reader: Reader<'_>,
+        id: MessageId,
+        depth: usize,
+    ) -> Result<Value, ProtobufError> {
         let message = SCHEMA.message(id);
         let in_message = |error: ProtobufError| error.within(|| message.full_name());
         match message.form {
@@ -49,7 +56,9 @@ impl Decoder {
             Form::RawJson => delimited_field(reader).and_then(raw_json).map_err(in_message),
             Form::Quantity => quantity(reader).map_err(in_message),
             Form::IntOrString => int_or_string(reader).map_err(in_message),
-            form @ (Form::Time | Form::MicroTime) => time(reader, form == Form::MicroTime).map_err(in_message),
+            form @ (Form::Time | Form::MicroTime) => {
+                time(reader, form == Form::MicroTime).map_err(in_message)
+            }
         }
     }
 

@@ -88,7 +88,8 @@ impl Decoder {
             }
             match fields.get(next) {
                 Some(field) if u32::from(field.number) == tag.number => {
-                    let in_field = |e: ProtobufError| e.within(|| format!("{}.{}", message.full_name(), field.name));
+                    let in_field =
+                        |e: ProtobufError| e.within(|| format!("{}.{}", message.full_name(), field.name));
                     self.field(&mut reader, tag, field, depth, object).map_err(in_field)?;
                     next += usize::from(field.count == Count::One);
                 }
@@ -221,7 +222,9 @@ impl Decoder {
             // Negative numbers come with all 64 bits; the upper half of others is ignored.
             Type::Int32 => Value::from(reader.varint()? as i32),
             Type::Int64 => Value::from(reader.varint()? as i64),
-            Type::Double => number(reader.double()?).ok_or_else(|| ProtobufError::at(tag.position, Kind::Number))?,
+            Type::Double => {
+                number(reader.double()?).ok_or_else(|| ProtobufError::at(tag.position, Kind::Number))?
+            }
             Type::Text => Value::from(reader.text()?),
             Type::Bytes => Value::String(base64(reader.delimited()?.rest())),
             Type::Texts => {
@@ -312,7 +315,9 @@ mod tests {
 
     #[test]
     fn numbers_are_as_go_prints_them() {
-        for (value, text) in [(5.0, "5"), (-2.0, "-2"), (0.5, "0.5"), (0.0, "0"), (-0.0, "-0.0"), (1e300, "1e+300")] {
+        for (value, text) in
+            [(5.0, "5"), (-2.0, "-2"), (0.5, "0.5"), (0.0, "0"), (-0.0, "-0.0"), (1e300, "1e+300")]
+        {
             assert_eq!(number(value).unwrap().to_string(), text);
         }
         for value in [f64::NAN, f64::INFINITY] {

@@ -137,7 +137,8 @@ impl Schema {
                 "package" => package = rest,
                 _ => {
                     let (name, form) = first.split_once('=').unwrap_or((first, ""));
-                    let form = Form::parse(form).ok_or_else(|| format!("{package}.{name}: no form {form:?}"))?;
+                    let form =
+                        Form::parse(form).ok_or_else(|| format!("{package}.{name}: no form {form:?}"))?;
                     let id = schema.messages.len().try_into().map(MessageId).map_err(|e| e.to_string())?;
                     ids.insert((package, name), id);
                     schema.messages.push(Message { package, name, form, first_field: 0, fields: 0 });
@@ -150,7 +151,9 @@ impl Schema {
             for token in rest.split_ascii_whitespace() {
                 let field = Field::parse(token, message.package, &ids);
                 schema.fields.push(
-                    field.ok_or_else(|| format!("{}.{}: bad field {token:?}", message.package, message.name))?,
+                    field.ok_or_else(|| {
+                        format!("{}.{}: bad field {token:?}", message.package, message.name)
+                    })?,
                 );
             }
             message.first_field = first.try_into().map_err(|_| "more than 65,535 fields")?;
@@ -158,7 +161,8 @@ impl Schema {
         }
         for line in kind_lines {
             let mut words = line.split_ascii_whitespace();
-            let (version, package) = words.next().zip(words.next()).ok_or_else(|| format!("bad kinds {line:?}"))?;
+            let (version, package) =
+                words.next().zip(words.next()).ok_or_else(|| format!("bad kinds {line:?}"))?;
             for kind in words {
                 let id = ids.get(&(package, kind)).ok_or_else(|| format!("no message {package}.{kind}"))?;
                 schema.kinds.push((version, kind, *id));

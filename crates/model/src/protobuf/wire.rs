@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn tags_that_mean_nothing_are_refused() {
-        let tag = |bytes: &[u8]| Reader::new(bytes).tag().map(|tag| tag.map(|t| t.number)).map_err(|e| e.kind);
+        let tag =
+            |bytes: &[u8]| Reader::new(bytes).tag().map(|tag| tag.map(|t| t.number)).map_err(|e| e.kind);
         assert_eq!(tag(&[0x0a]), Ok(Some(1)));
         assert_eq!(tag(&[0x0b]), Err(Kind::WireType(3)));
         assert_eq!(tag(&[0x0c]), Err(Kind::WireType(4)));
@@ -229,7 +230,9 @@ mod tests {
 
     #[test]
     fn every_value_can_be_stepped_over() {
-        for value in [&[0x08, 0x80, 1][..], &[0x09, 1, 2, 3, 4, 5, 6, 7, 8], &[0x0a, 1, 2], &[0x0d, 1, 2, 3, 4]] {
+        for value in
+            [&[0x08, 0x80, 1][..], &[0x09, 1, 2, 3, 4, 5, 6, 7, 8], &[0x0a, 1, 2], &[0x0d, 1, 2, 3, 4]]
+        {
             let mut reader = Reader::new(value);
             let tag = reader.tag().unwrap().unwrap();
             reader.skip(tag).unwrap();

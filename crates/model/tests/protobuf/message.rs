@@ -1,7 +1,7 @@
 //! Messages written by hand.
 
 #[derive(Debug, Clone, Default)]
-pub struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
     fn varint(mut self, mut value: u64) -> Self {
@@ -14,50 +14,50 @@ impl Message {
     }
 
     /// An integer or a bool.
-    pub fn number(self, field: u32, value: i64) -> Self {
+    pub(crate) fn number(self, field: u32, value: i64) -> Self {
         self.varint(u64::from(field) << 3).varint(value as u64)
     }
 
-    pub fn double(self, field: u32, value: f64) -> Self {
+    pub(crate) fn double(self, field: u32, value: f64) -> Self {
         self.varint(u64::from(field) << 3 | 1).raw(&value.to_le_bytes())
     }
 
-    pub fn bytes(self, field: u32, value: &[u8]) -> Self {
+    pub(crate) fn bytes(self, field: u32, value: &[u8]) -> Self {
         self.varint(u64::from(field) << 3 | 2).varint(value.len() as u64).raw(value)
     }
 
-    pub fn text(self, field: u32, value: &str) -> Self {
+    pub(crate) fn text(self, field: u32, value: &str) -> Self {
         self.bytes(field, value.as_bytes())
     }
 
     /// A message in a field.
-    pub fn sub(self, field: u32, value: Self) -> Self {
+    pub(crate) fn sub(self, field: u32, value: Self) -> Self {
         self.bytes(field, &value.0)
     }
 
-    pub fn raw(mut self, bytes: &[u8]) -> Self {
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// The fields of both.
-    pub fn then(self, other: Self) -> Self {
+    pub(crate) fn then(self, other: Self) -> Self {
         self.raw(&other.0)
     }
 
     /// The envelope itself, with the bytes that it begins with.
-    pub fn prefixed(self) -> Vec<u8> {
+    pub(crate) fn prefixed(self) -> Vec<u8> {
         [b"k8s\0", &self.0[..]].concat()
     }
 
     /// An object of this kind.
-    pub fn envelope(self, api_version: &str, kind: &str) -> Vec<u8> {
+    pub(crate) fn envelope(self, api_version: &str, kind: &str) -> Vec<u8> {
         let kind = Self::default().text(1, api_version).text(2, kind);
-        Self::default().sub(1, kind).sub(2, self).text(3, "").text(4, "").prefixed()
+        Self::default().sub(1, kind).sub(2, self).prefixed()
     }
 
     /// The message in an envelope as Kubernetes writes it: `raw` after `typeMeta`.
-    pub fn inside(body: &[u8]) -> Vec<u8> {
+    pub(crate) fn inside(body: &[u8]) -> Vec<u8> {
         let field = |bytes: &[u8]| {
             let (mut length, mut at) = (0, 1);
             loop {

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// One object, both ways.
-pub struct Object {
-    pub name: String,
-    pub protobuf: Vec<u8>,
-    pub json: Value,
+pub(crate) struct Object {
+    pub(crate) name: String,
+    pub(crate) protobuf: Vec<u8>,
+    pub(crate) json: Value,
 }
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct Line {
     json: Value,
 }
 
-pub fn objects() -> Vec<Object> {
+pub(crate) fn objects() -> Vec<Object> {
     let lines: Vec<Line> = serde_json::from_str(include_str!("objects.json")).expect("a list of objects");
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).expect("ASCII");

@@ -24,8 +24,10 @@ impl Churn {
         match (workload.kind, self.chance.below(100)) {
             (Kind::Deployment, 0..25) => self.release(workload, scene),
             (Kind::Deployment, 25..50) => self.resize(workload, scene),
-            (Kind::StatefulSet, 0..15) => self.start_replacing(workload, vec![Step::Release, Step::Converge]),
-            (Kind::Daemon(_), 0..50) => self.replace_daemon(workload),
+            (Kind::StatefulSet, 0..15) if self.room_below() > 0 => {
+                self.start_replacing(workload, vec![Step::Release, Step::Converge])
+            }
+            (Kind::Daemon(_), 0..50) if self.room_below() > 0 => self.replace_daemon(workload),
             (Kind::CronJob, _) => self.run(workload, scene),
             (Kind::Job, _) => {}
             (_, 0..80) => self.fail(workload, scene),
@@ -33,18 +35,21 @@ impl Churn {
         }
     }
 
-    /// How many pods more there may be. They stay within a tenth of what was asked for, some room left.
+    /// How far the number of pods may go from what was asked for: not quite a tenth, but at least one.
+    fn play(&self) -> usize {
+        (self.cluster.plan.pods / 12).max(1)
+    }
+
+    /// How many pods more there may be.
     fn room_above(&self) -> usize {
-        let planned = self.cluster.plan.pods;
         let coming: usize = self.scripts.iter().map(|script| script.more).sum();
-        (planned + (planned * 8 / 100).max(1)).saturating_sub(self.pods + coming)
+        (self.cluster.plan.pods + self.play()).saturating_sub(self.pods + coming)
     }
 
     /// How many pods less there may be.
     fn room_below(&self) -> usize {
-        let planned = self.cluster.plan.pods;
         let going: usize = self.scripts.iter().map(|script| script.less).sum();
-        self.pods.saturating_sub(going + planned - planned * 8 / 100)
+        (self.pods + self.play()).saturating_sub(self.cluster.plan.pods + going)
     }
 
     fn release(&mut self, workload: Workload, scene: Scene<'_>) {
@@ -128,9 +133,9 @@ impl Churn {
         self.start_replacing(workload, steps);
     }
 
-    /// A pod goes before another comes in its place: the place is kept free.
+    /// A pod goes before another comes in its place: there is room for that, and the place is kept free.
     fn start_replacing(&mut self, workload: Workload, steps: Vec<Step>) {
-        self.scripts.push(Script { workload, steps: steps.into(), more: 1, less: 0 });
+        self.scripts.push(Script { workload, steps: steps.into(), more: 1, less: 1 });
     }
 
     /// A CronJob runs, and its oldest run is forgotten.
@@ -160,7 +165,7 @@ impl Churn {
         for run in oldest {
             steps.extend([Step::Remove(PodId { group: run, ordinal: 0 }), Step::RemoveJob(run)]);
         }
-        self.start_replacing(workload, steps);
+        self.scripts.push(Script { workload, steps: steps.into(), more: 1, less: 0 });
     }
 
     /// One of the current pods that was started, if it is as wished.

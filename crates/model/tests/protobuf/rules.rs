@@ -1,42 +1,9 @@
-//! Protobuf against JSON: objects that Kubernetes' own types have encoded both ways, and the rules by which
-//! the two differ, byte by byte.
-//!
-//! `protobuf/objects.json` has been written by a program over `k8s.io/api` 0.37: objects made for this test,
-//! in protobuf (hex) and in JSON. An empty list or map is nowhere in them where JSON tells it from none,
-//! because protobuf does not.
+//! The rules by which protobuf and JSON differ, byte by byte.
 
-mod protobuf {
-    pub mod message;
-    pub mod objects;
-}
-
-use informer_model::{ProtobufErrorKind as Kind, decode_protobuf};
-use protobuf::{message::Message, objects::objects};
+use informer_model::ProtobufErrorKind as Kind;
 use serde_json::{Value, json};
 
-/// What stands for an object of a kind that has this message.
-fn decode(api_version: &str, kind: &str, message: Message) -> Value {
-    decode_protobuf(&message.envelope(api_version, kind)).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn error_of(body: &[u8]) -> (usize, String, Kind) {
-    let error = decode_protobuf(body).expect_err("an error");
-    (error.position, error.place, error.kind)
-}
-
-fn message() -> Message {
-    Message::default()
-}
-
-#[test]
-fn objects_are_what_kubernetes_writes_as_json() {
-    let objects = objects();
-    assert!(objects.len() > 30);
-    for object in objects {
-        let decoded = decode_protobuf(&object.protobuf).unwrap_or_else(|error| panic!("{}: {error}", object.name));
-        assert_eq!(decoded, object.json, "{}", object.name);
-    }
-}
+use super::{decode, errors::error_of, message, message::Message};
 
 #[test]
 fn rule_1_quantities_are_texts() {
@@ -84,7 +51,8 @@ fn rule_1_times_have_seconds_and_micro_times_six_decimals() {
 
 #[test]
 fn rule_2_json_is_embedded() {
-    let revision = |raw: Message| decode("apps/v1", "ControllerRevision", message().sub(2, raw))["data"].clone();
+    let revision =
+        |raw: Message| decode("apps/v1", "ControllerRevision", message().sub(2, raw))["data"].clone();
     assert_eq!(revision(message().text(1, r#" {"a":[1,null]} "#)), json!({ "a": [1, null] }));
     assert_eq!(revision(message().text(1, "")), Value::Null);
     assert_eq!(revision(message()), Value::Null);
@@ -110,7 +78,11 @@ fn rule_2_a_raw_extension_may_be_an_object_in_protobuf() {
 fn rule_3_schema_unions_are_what_they_hold() {
     let schema = |fields: Message| {
         let version = message().sub(4, message().sub(1, fields));
-        let definition = decode("apiextensions.k8s.io/v1", "CustomResourceDefinition", message().sub(2, message().sub(7, version)));
+        let definition = decode(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            message().sub(2, message().sub(7, version)),
+        );
         definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
     };
     let string = || message().text(5, "string");
@@ -123,25 +95,33 @@ fn rule_3_schema_unions_are_what_they_hold() {
     assert_eq!(schema(message().sub(30, both))["additionalProperties"], json!({ "type": "string" }));
     let dependency = |value: Message| message().sub(32, message().text(1, "k").sub(2, value));
     assert_eq!(schema(dependency(message().text(2, "x")))["dependencies"], json!({ "k": ["x"] }));
-    assert_eq!(schema(dependency(message().sub(1, string())))["dependencies"], json!({ "k": { "type": "string" } }));
+    assert_eq!(
+        schema(dependency(message().sub(1, string())))["dependencies"],
+        json!({ "k": { "type": "string" } })
+    );
 }
 
 #[test]
 fn rule_4_named_lists_are_lists() {
-    let extra = |value: Message| message().sub(1, message().sub(5, message().text(1, "k").sub(2, value)));
-    let review = |message| decode("authorization.k8s.io/v1", "SubjectAccessReview", message)["spec"]["extra"].clone();
+    let extra = |value: Message| message().sub(2, message().sub(5, message().text(1, "k").sub(2, value)));
+    let review =
+        |message| decode("authorization.k8s.io/v1", "SubjectAccessReview", message)["spec"]["extra"].clone();
     assert_eq!(review(extra(message().text(1, "a").text(1, ""))), json!({ "k": ["a", ""] }));
     assert_eq!(review(extra(message())), json!({ "k": [] }));
 }
 
 #[test]
 fn rule_5_bytes_are_base64_and_whole_doubles_integers() {
-    let secret = message().sub(2, message().text(1, "k").bytes(2, &[0xff, 0xfe])).sub(2, message().text(1, "e"));
+    let secret =
+        message().sub(2, message().text(1, "k").bytes(2, &[0xff, 0xfe])).sub(2, message().text(1, "e"));
     assert_eq!(decode("v1", "Secret", secret)["data"], json!({ "k": "//4=", "e": "" }));
     let schema = message().double(9, 3.0).double(11, 0.5);
     let version = message().sub(4, message().sub(1, schema));
-    let definition =
-        decode("apiextensions.k8s.io/v1", "CustomResourceDefinition", message().sub(2, message().sub(7, version)));
+    let definition = decode(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        message().sub(2, message().sub(7, version)),
+    );
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     assert_eq!(schema.to_string(), r#"{"maximum":3,"minimum":0.5}"#);
 }
@@ -153,7 +133,10 @@ fn rule_6_the_envelope_names_the_kind() {
     let list = decode("v1", "NamespaceList", message().sub(2, message()));
     assert_eq!(list["items"], json!([{ "metadata": {}, "spec": {}, "status": {} }]), "items have no kind");
     let options = decode("example.com/v1", "DeleteOptions", message().number(1, 0));
-    assert_eq!(options, json!({ "apiVersion": "example.com/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 }));
+    assert_eq!(
+        options,
+        json!({ "apiVersion": "example.com/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 })
+    );
 }
 
 #[test]
@@ -165,9 +148,14 @@ fn rule_7_embedded_messages_are_flattened() {
     let rule = message().text(1, "v1");
     let named = message().sub(2, message().text(1, "CREATE").sub(2, rule.text(2, "v1")));
     let constraints = message().sub(2, message().sub(3, named));
-    let policy = decode("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", message().sub(2, constraints));
+    let policy =
+        decode("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", message().sub(2, constraints));
     let rules = &policy["spec"]["matchConstraints"]["resourceRules"];
-    assert_eq!(rules, &json!([{ "apiGroups": ["v1"], "apiVersions": ["v1"], "operations": ["CREATE"] }]), "two deep");
+    assert_eq!(
+        rules,
+        &json!([{ "apiGroups": ["v1"], "apiVersions": ["v1"], "operations": ["CREATE"] }]),
+        "two deep"
+    );
 }
 
 #[test]
@@ -176,7 +164,10 @@ fn rule_8_negative_integers_and_packed_lists_are_read() {
     assert_eq!(pod(message().number(25, -10))["priority"], -10);
     assert_eq!(pod(message().number(4, i64::MIN))["terminationGracePeriodSeconds"], i64::MIN);
     let groups = message().number(4, 1).bytes(4, &[2, 0x80, 1]).number(4, 3);
-    assert_eq!(pod(message().sub(14, groups))["securityContext"]["supplementalGroups"], json!([1, 2, 128, 3]));
+    assert_eq!(
+        pod(message().sub(14, groups))["securityContext"]["supplementalGroups"],
+        json!([1, 2, 128, 3])
+    );
 }
 
 #[test]
@@ -208,95 +199,16 @@ fn rule_10_what_is_missing_and_always_written_is_null() {
 #[test]
 fn rule_11_lists_go_on_and_messages_merge_wherever_they_stand() {
     let metadata = |number, text| message().sub(1, message().text(number, text));
-    let pod = metadata(14, "a").sub(2, message().text(10, "n1")).then(metadata(14, "b")).then(metadata(1, "x"));
+    let pod =
+        metadata(14, "a").sub(2, message().text(10, "n1")).then(metadata(14, "b")).then(metadata(1, "x"));
     let pod = decode("v1", "Pod", pod.then(metadata(1, "y")));
     assert_eq!(pod["metadata"], json!({ "finalizers": ["a", "b"], "name": "y" }), "the last text counts");
     assert_eq!(pod["spec"], json!({ "containers": null, "nodeName": "n1" }));
-    let role = message().sub(2, message()).sub(2, message().text(1, "get")).sub(1, message()).sub(2, message());
+    let role =
+        message().sub(2, message()).sub(2, message().text(1, "get")).sub(1, message()).sub(2, message());
     let role = decode("rbac.authorization.k8s.io/v1", "Role", role);
     assert_eq!(role["rules"], json!([{ "verbs": null }, { "verbs": ["get"] }, { "verbs": null }]));
-    let unset = decode("v1", "Pod", message().sub(2, message().number(11, 1)).sub(2, message().number(11, 0)));
+    let unset =
+        decode("v1", "Pod", message().sub(2, message().number(11, 1)).sub(2, message().number(11, 0)));
     assert_eq!(unset["spec"], json!({ "containers": null }));
-}
-
-#[test]
-fn json_may_be_inside_the_envelope() {
-    let body = |raw: &str, content_type: &str| {
-        let kind = message().text(1, "example.com/v1").text(2, "Gear");
-        message().sub(1, kind).text(2, raw).text(4, content_type).prefixed()
-    };
-    let gear = decode_protobuf(&body(r#"{"spec":{"teeth":5}}"#, "application/json")).unwrap();
-    assert_eq!(gear, json!({ "apiVersion": "example.com/v1", "kind": "Gear", "spec": { "teeth": 5 } }));
-    assert!(matches!(error_of(&body("[]", "application/json")).2, Kind::Json(_)));
-    assert_eq!(error_of(&body("a: b", "application/yaml")).2, Kind::ContentType("application/yaml".into()));
-    let packed = message().text(3, "gzip").prefixed();
-    assert_eq!(error_of(&packed).2, Kind::ContentEncoding("gzip".into()));
-}
-
-#[test]
-fn errors_name_the_byte_and_the_field() {
-    assert_eq!(error_of(b""), (0, String::new(), Kind::Prefix));
-    assert_eq!(error_of(b"{}"), (0, String::new(), Kind::Prefix));
-    let unknown = decode_protobuf(&message().envelope("example.com/v1", "Gear")).unwrap_err().to_string();
-    assert_eq!(
-        unknown,
-        r#"protobuf: no kind "Gear" of "example.com/v1" is known in protobuf at byte 0 in runtime.Unknown"#
-    );
-    let wrong = message().sub(2, message().number(10, 5)).envelope("v1", "Pod");
-    assert_eq!(
-        decode_protobuf(&wrong).unwrap_err().to_string(),
-        format!(
-            "protobuf: expected a length and bytes, found an integer at byte {} in core/v1.PodSpec.nodeName",
-            wrong.len() - 2
-        )
-    );
-    let group = message().sub(2, message().raw(&[0x0b, 0x0c])).envelope("v1", "Pod");
-    assert_eq!(error_of(&group), (group.len() - 2, "core/v1.PodSpec".into(), Kind::WireType(3)));
-    let text = message().sub(1, message().bytes(1, b"ab\xff")).envelope("v1", "Pod");
-    assert_eq!(error_of(&text), (text.len() - 1, "meta/v1.ObjectMeta.name".into(), Kind::Utf8));
-    let number = message().sub(2, message().sub(7, message().sub(4, message().sub(1, message().double(9, f64::NAN)))));
-    let number = number.envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    assert_eq!(error_of(&number).1, "apiextensions/v1.JSONSchemaProps.maximum");
-    assert_eq!(error_of(&number).2, Kind::Number);
-}
-
-#[test]
-fn fields_of_newer_clients_are_passed_over() {
-    let newer = message().number(900, 1).text(901, "x").double(902, 1.0).raw(&[0xbd, 0x38, 1, 2, 3, 4]);
-    let pod = decode("v1", "Pod", message().sub(1, newer.text(1, "a")).number(99, 1));
-    assert_eq!(pod["metadata"], json!({ "name": "a" }));
-}
-
-#[test]
-fn deep_nesting_is_an_error_even_on_a_small_stack() {
-    let nested = |levels: usize| {
-        let schema = (0..levels).fold(message(), |inside, _| message().sub(28, inside));
-        let version = message().sub(4, message().sub(1, schema));
-        message().sub(2, message().sub(7, version)).envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    };
-    let envelopes = (0..10_000).fold(message().envelope("v1", "Pod"), |inside, _| {
-        message().sub(2, message().bytes(1, &inside)).envelope("v1", "WatchEvent")
-    });
-    let small = std::thread::Builder::new().stack_size(512 << 10);
-    let thread = small.spawn(move || {
-        assert!(decode_protobuf(&nested(90)).is_ok());
-        assert_eq!(error_of(&nested(100)).2, Kind::Depth);
-        assert_eq!(error_of(&nested(10_000)).2, Kind::Depth);
-        assert_eq!(error_of(&envelopes).2, Kind::Depth);
-    });
-    thread.unwrap().join().unwrap();
-}
-
-#[test]
-fn many_short_messages_take_bounded_memory() {
-    let list = |items: usize, item: &[u8]| {
-        let list = (0..items).fold(message(), |list, _| list.bytes(2, item));
-        decode_protobuf(&list.envelope("apps/v1", "DeploymentList"))
-    };
-    assert_eq!(list(50, b"").unwrap()["items"].as_array().unwrap().len(), 50);
-    assert_eq!(list(100_000, b"").map_err(|error| error.kind), Err(Kind::Memory));
-    // What a client writes of its shortest deployment is enough for what it becomes.
-    let shortest = objects().into_iter().find(|object| object.name == "deployment without selector").unwrap();
-    let item = Message::inside(&shortest.protobuf);
-    assert_eq!(list(10_000, &item).unwrap()["items"].as_array().unwrap().len(), 10_000);
 }
