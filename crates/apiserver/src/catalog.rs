@@ -11,6 +11,8 @@ pub(crate) struct Resource {
     pub plural: String,
     pub singular: String,
     pub kind: String,
+    /// The kind of a list of its objects.
+    pub list_kind: String,
     pub short_names: Vec<String>,
     /// `all`, for `kubectl get all`.
     pub categories: Vec<String>,
@@ -75,11 +77,6 @@ impl Resource {
             let new = !seen.contains(&field.as_str());
             new.then(|| seen.push(field)).map(|()| field.as_str())
         })
-    }
-
-    /// The kind of a list of its objects.
-    pub(crate) fn list_kind(&self) -> String {
-        format!("{}List", self.kind)
     }
 }
 

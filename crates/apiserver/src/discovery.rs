@@ -248,6 +248,7 @@ mod tests {
             plural: plural.to_owned(),
             singular: "thing".to_owned(),
             kind: "Thing".to_owned(),
+            list_kind: String::new(),
             short_names: Vec::new(),
             categories: Vec::new(),
             namespaced: true,

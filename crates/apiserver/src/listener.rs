@@ -21,6 +21,10 @@ use crate::{
 /// How long an answer may still take after [`ApiServer::shutdown`].
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a connection waits for the next request: longer than clients keep idle connections, which is a minute
+/// and a half, so that none is closed while a request is on its way.
+const IDLE: Duration = Duration::from_secs(150);
+
 /// Why there is no port.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -137,6 +141,7 @@ async fn converse(server: ApiServer, stream: TcpStream) {
     let service = server.service();
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(service.clone(), request)));
     let ended = tokio::select! {
         ended = &mut connection => ended,

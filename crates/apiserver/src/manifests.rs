@@ -44,7 +44,8 @@ impl ApiServer {
         objects.sort_by_key(|(_, object)| rank(object));
         let loaded = objects.len();
         for (document, object) in objects {
-            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("?").to_owned();
+            let text =
+                |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("?").to_owned();
             let name = format!("{} {:?}", text("/kind"), text("/metadata/name"));
             let written = check_types(&object).and_then(|()| self.put(object));
             written.map_err(|status| LoadError::Refused { document, name, status: Box::new(status) })?;
@@ -57,7 +58,8 @@ impl ApiServer {
 fn unpack(document: usize, mut value: Value, objects: &mut Vec<(usize, Value)>) {
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
-    let items = kind.strip_suffix("List").and_then(|kind| Some((kind, value.get_mut("items")?.as_array_mut()?)));
+    let items =
+        kind.strip_suffix("List").and_then(|kind| Some((kind, value.get_mut("items")?.as_array_mut()?)));
     let Some((kind, items)) = items else {
         if !value.is_null() {
             objects.push((document, value));
@@ -99,7 +101,7 @@ fn parse(manifest: &str) -> Result<Vec<Value>, LoadError> {
 
 /// How kubectl reads YAML, with room for whole clusters: what is limited is what could exhaust the stack, or
 /// the memory by few bytes.
-fn yaml_options() -> serde_saphyr::Options {
+pub(crate) fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_documents: usize::MAX,

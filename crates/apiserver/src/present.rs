@@ -92,7 +92,7 @@ impl Presentation {
         match self.form {
             Form::Object => {
                 let api_version = self.resource.api_version(&self.version.name);
-                format!("{}\"metadata\":{list},\"items\":[", type_meta(&self.resource.list_kind(), &api_version))
+                format!("{}\"metadata\":{list},\"items\":[", type_meta(&self.resource.list_kind, &api_version))
             }
             Form::Metadata => {
                 format!("{}\"metadata\":{list},\"items\":[", type_meta("PartialObjectMetadataList", "meta.k8s.io/v1"))

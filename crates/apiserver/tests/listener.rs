@@ -25,7 +25,8 @@ async fn mk_listener() -> (ApiServer, Listener) {
 
 async fn client(listener: &Listener) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&listener.kubeconfig()).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
+    let config =
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
     Client::try_from(config).expect("a client")
 }
 
@@ -75,7 +76,13 @@ async fn port_0_is_a_free_port_and_each_listener_has_its_own() {
 async fn a_client_lists_writes_and_watches_by_the_kubeconfig() {
     let (server, listener) = mk_listener().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&listener).await);
-    let version = maps.list(&ListParams::default()).await.expect("a list").metadata.resource_version.expect("a version");
+    let version = maps
+        .list(&ListParams::default())
+        .await
+        .expect("a list")
+        .metadata
+        .resource_version
+        .expect("a version");
     let mut events = pin!(maps.watch(&WatchParams::default(), &version).await.expect("a watch"));
     for name in ["a", "b"] {
         maps.create(&PostParams::default(), &mk_map(name)).await.expect("created");
@@ -106,7 +113,9 @@ async fn a_port_that_is_taken_is_an_error_that_names_it() {
     match server.listen(listener.address()).await {
         Err(error @ ListenError::Bind { .. }) => {
             assert!(error.to_string().contains(&listener.address().to_string()), "{error}");
-            assert!(matches!(error, ListenError::Bind { source, .. } if source.kind() == ErrorKind::AddrInUse));
+            assert!(
+                matches!(error, ListenError::Bind { source, .. } if source.kind() == ErrorKind::AddrInUse)
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -179,7 +188,15 @@ async fn a_request_under_a_foreign_name_is_forbidden() {
             assert!(ask(&host).await.starts_with("HTTP/1.1 200"), "{host}");
         }
     }
-    for host in ["example.com", "localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "[2001:db8::1]", "", "a:b"] {
+    for host in [
+        "example.com",
+        "localhost.example.com",
+        "127.0.0.1.example.com",
+        "10.0.0.1",
+        "[2001:db8::1]",
+        "",
+        "a:b",
+    ] {
         let answer = ask(host).await;
         assert!(answer.starts_with("HTTP/1.1 403"), "{host}: {answer}");
         assert!(answer.contains(r#""kind":"Status""#) && answer.contains("localhost"), "{host}: {answer}");

@@ -16,7 +16,8 @@ fn loaded(yaml: &str) -> Result<Value, LoadError> {
     let server = mk_server();
     server.load(DEFINITION).expect("a definition");
     let yaml: String = yaml.lines().map(|line| format!("  {line}\n")).collect();
-    server.load(&format!("apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: w}}\nspec:\n{yaml}"))?;
+    server
+        .load(&format!("apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: w}}\nspec:\n{yaml}"))?;
     let mut widget = server.get(("example.com", "widgets"), "default", "w").expect("a widget");
     Ok(widget["spec"].take())
 }
@@ -68,14 +69,23 @@ null
 
 #[test]
 fn nothing_is_no_objects() {
-    for nothing in ["", "\n\n", "# a comment\n", "---\n---\n", "---\n# a comment\n...\n", "\u{feff}", "{\"kind\":\"List\",\"items\":[]}"] {
+    for nothing in [
+        "",
+        "\n\n",
+        "# a comment\n",
+        "---\n---\n",
+        "---\n# a comment\n...\n",
+        "\u{feff}",
+        "{\"kind\":\"List\",\"items\":[]}",
+    ] {
         assert_eq!(mk_server().load(nothing).map_err(|e| e.to_string()), Ok(0), "{nothing:?}");
     }
 }
 
 #[test]
 fn json_is_one_object_or_several_one_after_another() {
-    let object = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
+    let object =
+        |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
     for (manifest, count) in [
         (object("a").to_string(), 1),
         (format!("\u{feff}\n {:#}", object("a")), 1),
@@ -104,7 +114,10 @@ fn a_list_stands_for_its_items_and_says_of_them_what_they_do_not() {
     assert_eq!(server.load(&list.to_string()).expect("loaded"), 2);
     assert!(map(&server, "a").is_some() && map(&server, "b").is_some());
     let bare = "{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}";
-    assert!(matches!(server.load(bare), Err(LoadError::Refused { document: 1, .. })), "a List says nothing of kinds");
+    assert!(
+        matches!(server.load(bare), Err(LoadError::Refused { document: 1, .. })),
+        "a List says nothing of kinds"
+    );
 }
 
 #[test]
@@ -144,12 +157,13 @@ fn what_is_loaded_again_is_replaced_and_keeps_what_it_says_of_itself() {
 fn broken_text_is_an_error_that_names_the_line() {
     for (manifest, line) in [
         ("apiVersion: v1\nkind: ConfigMap\ndata: [1, 2\n", ""),
-        ("apiVersion: v1\nkind: ConfigMap\n\tdata: {}\n", "line 3"),
+        ("apiVersion: v1\nkind: ConfigMap\n\tdata: {}\n", "line 2"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n name: b\n", "line 5"),
         ("apiVersion: v1\nkind: a\nkind: b\n", "line 3"),
         ("a: *nowhere\n", "line 1"),
         ("{\n  \"apiVersion\": \"v1\",\n  \"kind\": oops\n", "line 3"),
         ("a: .inf\n", "line 1"),
+        ("a: 1\n~: 2\n", "line 2"),
     ] {
         let server = mk_server();
         let version = server.version();
@@ -173,7 +187,12 @@ fn an_object_that_is_refused_is_named_with_its_document() {
         ("{}", 1, "?", 400),
         ("- apiVersion: v1", 1, "?", 400),
         ("just text", 1, "?", 400),
-        ("# nothing\n---\n\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: none}}", 1, "namespaces", 404),
+        (
+            "# nothing\n---\n\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: none}}",
+            1,
+            "namespaces",
+            404,
+        ),
         (
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap}",
             2,
@@ -185,8 +204,14 @@ fn an_object_that_is_refused_is_named_with_its_document() {
         match mk_server().load(manifest) {
             Err(error @ LoadError::Refused { .. }) => {
                 let message = error.to_string();
-                assert!(message.contains(text) && message.contains(&format!("document {document}")), "{message}");
-                assert!(matches!(error, LoadError::Refused { status, .. } if status.code == code), "{message}");
+                assert!(
+                    message.contains(text) && message.contains(&format!("document {document}")),
+                    "{message}"
+                );
+                assert!(
+                    matches!(error, LoadError::Refused { status, .. } if status.code == code),
+                    "{message}"
+                );
             }
             other => panic!("{manifest}: {other:?}"),
         }
@@ -215,11 +240,11 @@ fn text_in_quotes_is_text() {
 #[test]
 fn scalars_without_quotes_are_what_kubectl_makes_of_them() {
     let yaml = "yes: yes\nNo: No\non: on\noff: OFF\ny: y\nt: true\noctal: 0755\nnew octal: 0o755\nhex: 0x1F\n\
-                zero: 0\nlong: 1_000\nfloat: 1.5\nnull: null\ntilde: ~\nempty:\ndate: 2001-01-01\ntime: 12:30:45\n\
+                zero: 0\nlong: 1_000\nfloat: 1.5\nnothing: null\ntilde: ~\nempty:\ndate: 2001-01-01\ntime: 12:30:45\n\
                 version: v1\n1: one\n1.5: x";
     let expected = json!({
         "yes": true, "No": false, "on": true, "off": false, "y": true, "t": true, "octal": 493, "new octal": 493,
-        "hex": 31, "zero": 0, "long": 1000, "float": 1.5, "null": null, "tilde": null, "empty": null,
+        "hex": 31, "zero": 0, "long": 1000, "float": 1.5, "nothing": null, "tilde": null, "empty": null,
         "date": "2001-01-01", "time": "12:30:45", "version": "v1", "1": "one", "1.5": "x",
     });
     assert_eq!(loaded(yaml).expect("loaded"), expected);
@@ -230,7 +255,9 @@ fn scalars_without_quotes_are_what_kubectl_makes_of_them() {
 fn a_scalar_of_the_wrong_type_for_a_built_in_kind_is_refused() {
     let yes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  enabled: yes\n";
     match mk_server().load(yes) {
-        Err(error @ LoadError::Refused { .. }) => assert!(error.to_string().contains("data.enabled"), "{error}"),
+        Err(error @ LoadError::Refused { .. }) => {
+            assert!(error.to_string().contains("data.enabled"), "{error}");
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(mk_server().load(&yes.replace("yes", "'yes'")).expect("loaded"), 1);

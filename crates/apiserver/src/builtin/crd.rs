@@ -43,6 +43,7 @@ pub(crate) fn from_crd(crd: &Value) -> Result<Resource, Status> {
         group,
         singular: names.singular.unwrap_or_else(|| names.kind.to_lowercase()),
         plural: names.plural,
+        list_kind: names.list_kind.unwrap_or_else(|| format!("{}List", names.kind)),
         kind: names.kind,
         short_names: names.short_names.unwrap_or_default(),
         categories: names.categories.unwrap_or_default(),

@@ -49,6 +49,7 @@ fn resource(row: &BuiltinKind) -> Resource {
         plural: row.plural.to_owned(),
         singular: row.singular(),
         kind: row.kind.to_owned(),
+        list_kind: format!("{}List", row.kind),
         short_names: owned(row.short_names),
         categories: owned(row.categories),
         namespaced: row.namespaced,

@@ -78,8 +78,7 @@ fn image(cluster: &DemoCluster, workload: &Workload, revision: u32, name: &str) 
 /// What a server fills in where a user says nothing.
 fn defaults(template: &mut Value) {
     for container in list_mut(template, "/spec/containers") {
-        let policy = "IfNotPresent";
-        put(container, &["imagePullPolicy"], policy);
+        put(container, &["imagePullPolicy"], "IfNotPresent");
         put(container, &["terminationMessagePath"], "/dev/termination-log");
         put(container, &["terminationMessagePolicy"], "File");
     }

@@ -148,8 +148,8 @@ impl Rule {
     /// Only with this probability. Which times those are follows from the seed of the server.
     #[must_use]
     pub fn probability(mut self, probability: f64) -> Self {
-        // What is not a number is no probability at all; `max` makes it 0.
-        self.when = When::Probability(probability.max(0.0).min(1.0));
+        let probability = if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) };
+        self.when = When::Probability(probability);
         self
     }
 

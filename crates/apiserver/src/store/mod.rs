@@ -6,6 +6,8 @@
 
 mod collection;
 mod object;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

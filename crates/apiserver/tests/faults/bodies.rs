@@ -51,7 +51,9 @@ async fn a_body_is_cut_after_any_number_of_bytes() {
 #[tokio::test]
 async fn a_body_that_is_shorter_than_the_cut_or_the_stall_ends_well() {
     let (server, whole) = listed().await;
-    for fault in [Fault::CutAfter(whole.len() + 1), Fault::StallAfter(whole.len() + 1), Fault::CutAfter(usize::MAX)] {
+    for fault in
+        [Fault::CutAfter(whole.len() + 1), Fault::StallAfter(whole.len() + 1), Fault::CutAfter(usize::MAX)]
+    {
         let id = server.faults().add(Rule::new(fault));
         assert_eq!(get(&server, MAPS).await.1, whole);
         server.faults().remove(id);
@@ -161,7 +163,8 @@ async fn a_gzip_watch_has_one_member_for_each_event_as_it_happens() {
     assert_eq!(watch.now(), ["ADDED a", "ADDED b"]);
     put_maps(&server, &["c"]);
     assert_eq!(watch.now(), ["ADDED c"]);
-    let body = send(&mut server.service(), &format!("{MAPS}?watch=1&resourceVersion=1")).await.expect("a watch");
+    let body =
+        send(&mut server.service(), &format!("{MAPS}?watch=1&resourceVersion=1")).await.expect("a watch");
     let mut body = body.into_body();
     for _ in 0..3 {
         let piece = body.frame().await.expect("more").expect("no failure").into_data().expect("data");

@@ -60,7 +60,14 @@ async fn a_typed_client_fails_on_a_corrupt_object_and_reads_its_neighbours() {
     assert!(matches!(pods.get("b").await, Err(kube::Error::SerdeError(_))));
     assert!(pods.list(&ListParams::default()).await.is_err(), "one bad item spoils the list");
     assert!(pods.get("a").await.is_ok() && pods.get("c").await.is_ok());
-    assert_eq!(pods.list_metadata(&ListParams::default().fields("metadata.name!=b")).await.expect("a list").items.len(), 2);
+    assert_eq!(
+        pods.list_metadata(&ListParams::default().fields("metadata.name!=b"))
+            .await
+            .expect("a list")
+            .items
+            .len(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -89,11 +96,15 @@ async fn a_corrupt_object_can_be_shown_as_a_table_selected_repaired_and_deleted(
 #[tokio::test]
 async fn what_is_no_object_of_a_served_kind_is_refused() {
     let server = mk_server();
-    for odd in [json!(null), json!("text"), json!([]), json!(7), json!({}), json!({ "kind": 7, "apiVersion": [] })] {
+    for odd in
+        [json!(null), json!("text"), json!([]), json!(7), json!({}), json!({ "kind": 7, "apiVersion": [] })]
+    {
         assert_eq!(server.put(odd.clone()).expect_err("refused").code, 400, "{odd}");
     }
     let version = server.version();
-    for metadata in [json!(null), json!("text"), json!([]), json!({}), json!({ "name": 7 }), json!({ "name": "" })] {
+    for metadata in
+        [json!(null), json!("text"), json!([]), json!({}), json!({ "name": 7 }), json!({ "name": "" })]
+    {
         let mut pod = mk_pod("a");
         pod["metadata"] = metadata;
         let status = server.put(pod.clone()).expect_err("refused");

@@ -4,7 +4,9 @@ use futures_util::FutureExt;
 use informer_apiserver::{ApiServer, Fault, Rule, TooOld, Verb};
 use serde_json::{Value, json};
 
-use crate::client::{MAPS, Watch, code, discard_map, get, get_json, mk_map, mk_server, names, put_maps, version};
+use crate::client::{
+    MAPS, Watch, code, discard_map, get, get_json, mk_map, mk_server, names, put_maps, version,
+};
 
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
@@ -138,9 +140,13 @@ async fn a_read_at_a_version_that_was_taken_back_waits_and_fails() {
     let seen = server.version();
     server.rewind(point).expect("in the history");
     let status = get_json(&server, &format!("{MAPS}?resourceVersion={seen}")).await;
-    assert_eq!((&status["code"], &status["details"]["causes"][0]["reason"]), (&504.into(), &"ResourceVersionTooLarge".into()));
+    assert_eq!(
+        (&status["code"], &status["details"]["causes"][0]["reason"]),
+        (&504.into(), &"ResourceVersionTooLarge".into())
+    );
     put_maps(&server, &["x", "y"]);
-    let list = get_json(&server, &format!("{MAPS}?resourceVersion={seen}")).now_or_never().expect("no waiting");
+    let list =
+        get_json(&server, &format!("{MAPS}?resourceVersion={seen}")).now_or_never().expect("no waiting");
     assert_eq!(names(&list), ["x", "y"]);
 }
 
@@ -158,7 +164,10 @@ async fn a_rewind_serves_the_custom_resources_of_then() {
     assert_eq!((code(&server, WIDGETS).await, code(&server, &gadgets).await), (200, 404));
     assert_eq!(names(&get_json(&server, crd).await), ["widgets.example.com"]);
     let resources = get_json(&server, "/apis/example.com/v1").await;
-    assert_eq!((resources["resources"].as_array().map(Vec::len), &resources["resources"][0]["name"]), (Some(1), &"widgets".into()));
+    assert_eq!(
+        (resources["resources"].as_array().map(Vec::len), &resources["resources"][0]["name"]),
+        (Some(1), &"widgets".into())
+    );
     let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w" } });
     server.put(widget).expect("served again");
     assert_eq!(names(&get_json(&server, WIDGETS).await), ["w"]);

@@ -46,7 +46,10 @@ async fn a_status_comes_instead_of_the_answer_with_its_code_and_its_retry_after(
         assert_eq!(serde_json::from_slice::<Status>(&body).expect("a Status"), status);
         match maps.list(&ListParams::default()).await {
             Err(kube::Error::Api(seen)) => {
-                assert_eq!((seen.code, Reason::from(seen.reason.as_str())), (expected, status.reason.clone()));
+                assert_eq!(
+                    (seen.code, Reason::from(seen.reason.as_str())),
+                    (expected, status.reason.clone())
+                );
             }
             other => panic!("{other:?} instead of {status}"),
         }
@@ -59,7 +62,10 @@ async fn a_proxy_answers_with_a_page_and_200() {
     let server = mk_server();
     server.faults().add(Rule::new(Fault::Html));
     let (parts, body) = get(&server, MAPS).await;
-    assert_eq!((parts.status.as_u16(), &parts.headers["content-type"]), (200, &"text/html".parse().expect("a header")));
+    assert_eq!(
+        (parts.status.as_u16(), &parts.headers["content-type"]),
+        (200, &"text/html".parse().expect("a header"))
+    );
     assert!(body.starts_with(b"<html>"));
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
     let unread = maps.list(&ListParams::default()).await.expect_err("no list");
@@ -80,7 +86,8 @@ async fn a_delayed_answer_comes_as_much_later_and_not_sooner() {
 #[tokio::test(start_paused = true)]
 async fn a_delay_counts_only_before_what_ends_the_request() {
     let server = mk_server();
-    let (delay, failure) = (Fault::Delay(Duration::from_secs(5)), Fault::Status(Status::internal_error("broken")));
+    let (delay, failure) =
+        (Fault::Delay(Duration::from_secs(5)), Fault::Status(Status::internal_error("broken")));
     server.faults().add(Rule::new(delay.clone()));
     server.faults().add(Rule::new(failure.clone()));
     let start = Instant::now();

@@ -24,7 +24,8 @@ async fn struck(server: &ApiServer, path: &str) -> bool {
 
 /// The code of an answer to any method.
 async fn send(server: &ApiServer, method: &str, path: &str) -> u16 {
-    let request = Request::builder().method(method).uri(path).body(Full::new(Bytes::new())).expect("a request");
+    let request =
+        Request::builder().method(method).uri(path).body(Full::new(Bytes::new())).expect("a request");
     server.service().call(request).await.expect("an answer").status().as_u16()
 }
 
@@ -46,7 +47,11 @@ async fn a_rule_with_a_verb_fits_only_that_verb() {
         let server = mk_server();
         let id = server.faults().add(Rule::new(mk_fault(FAULT)).verb(wanted));
         for (verb, method, path) in requests {
-            assert_eq!(send(&server, method, path).await == FAULT, verb == wanted, "{wanted:?}: {method} {path}");
+            assert_eq!(
+                send(&server, method, path).await == FAULT,
+                verb == wanted,
+                "{wanted:?}: {method} {path}"
+            );
         }
         assert_eq!(server.faults().hits(id), 1);
     }
@@ -94,7 +99,8 @@ async fn a_rule_with_a_namespace_fits_requests_for_that_namespace() {
 
 #[tokio::test]
 async fn a_rule_about_nothing_special_fits_discovery_too_and_others_do_not() {
-    let about_the_server = ["/", "/version", "/healthz", "/api", "/apis", "/api/v1", "/apis/apps", "/openapi/v3"];
+    let about_the_server =
+        ["/", "/version", "/healthz", "/api", "/apis", "/api/v1", "/apis/apps", "/openapi/v3"];
     let server = mk_server();
     let everything = server.faults().add(Rule::new(mk_fault(FAULT)));
     for path in about_the_server {
@@ -209,7 +215,8 @@ async fn a_rule_that_is_removed_is_over_and_counts_no_more() {
 #[tokio::test]
 async fn a_rule_about_events_is_asked_for_each_event_of_the_watches_that_it_fits() {
     let server = mk_server();
-    let id = server.faults().add(Rule::new(Fault::DropEvent).resource("configmaps").namespace("default").nth([2]));
+    let id =
+        server.faults().add(Rule::new(Fault::DropEvent).resource("configmaps").namespace("default").nth([2]));
     let mut watch = Watch::of(&server, "resourceVersion=0").await;
     put_maps(&server, &["a", "b", "c"]);
     assert_eq!(watch.now(), ["ADDED a", "ADDED c"]);

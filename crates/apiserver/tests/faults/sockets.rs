@@ -46,7 +46,7 @@ impl Raw {
     }
 
     /// Reads until the connection ends, well or not.
-    async fn to_the_end(&mut self) -> io::Result<()> {
+    async fn read_out(&mut self) -> io::Result<()> {
         while self.more().await? {}
         Ok(())
     }
@@ -92,10 +92,10 @@ async fn a_refused_request_ends_the_connection_without_a_byte() {
     let (server, listener, whole) = listening().await;
     server.faults().add(Rule::new(Fault::Refuse).times(1));
     let mut raw = Raw::get(listener.address(), MAPS).await;
-    let _ = raw.to_the_end().await;
+    let _ = raw.read_out().await;
     assert!(raw.seen.is_empty());
     let mut raw = Raw::get(listener.address(), MAPS).await;
-    raw.to_the_end().await.expect("an end");
+    raw.read_out().await.expect("an end");
     assert_eq!(raw.answer().1, whole, "the next connection works");
 }
 
@@ -105,7 +105,7 @@ async fn a_reset_comes_after_the_head() {
     server.faults().add(Rule::new(Fault::Reset));
     for path in [MAPS.to_owned(), format!("{MAPS}/a"), format!("{MAPS}?watch=1")] {
         let mut raw = Raw::get(listener.address(), &path).await;
-        let end = raw.to_the_end().await.map_err(|e| e.kind());
+        let end = raw.read_out().await.map_err(|e| e.kind());
         let (head, body, ended) = raw.answer();
         assert!(head.starts_with("http/1.1 200 ok"), "{path}: {head}");
         assert!(body.is_empty() && !ended, "{path}");
@@ -119,7 +119,7 @@ async fn a_body_is_cut_after_any_number_of_bytes() {
     for bytes in 0..=whole.len() {
         let id = server.faults().add(Rule::new(Fault::CutAfter(bytes)));
         let mut raw = Raw::get(listener.address(), MAPS).await;
-        let _ = raw.to_the_end().await;
+        let _ = raw.read_out().await;
         let (head, body, ended) = raw.answer();
         assert!(head.starts_with("http/1.1 200 ok"), "{head}");
         assert_eq!((body.as_slice(), ended), (&whole[..bytes], false), "cut after {bytes}");
@@ -139,7 +139,7 @@ async fn a_long_body_is_cut_where_it_should_be() {
     for bytes in [100_000, 700_001, whole.len()] {
         let id = server.faults().add(Rule::new(Fault::CutAfter(bytes)));
         let mut raw = Raw::get(listener.address(), MAPS).await;
-        let _ = raw.to_the_end().await;
+        let _ = raw.read_out().await;
         let (_, body, ended) = raw.answer();
         assert!(body == whole[..bytes] && !ended, "{} of {bytes} bytes", body.len());
         server.faults().remove(id);
@@ -158,7 +158,7 @@ async fn a_stalled_connection_stays_open_and_silent() {
         }
         // Others are served meanwhile, and an event that comes later does not get through.
         put_maps(&server, &["a"]);
-        Raw::get(listener.address(), MAPS).await.to_the_end().await.expect("an answer");
+        Raw::get(listener.address(), MAPS).await.read_out().await.expect("an answer");
         assert_eq!(raw.try_more().map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
         let (_, body, ended) = raw.answer();
         assert_eq!((body.len(), ended), (bytes, false), "{path}");
@@ -171,7 +171,7 @@ async fn a_body_comes_one_byte_at_a_time_and_is_the_same() {
     let (server, listener, whole) = listening().await;
     server.faults().add(Rule::new(Fault::OneByteAtATime));
     let mut raw = Raw::get(listener.address(), MAPS).await;
-    raw.to_the_end().await.expect("an end");
+    raw.read_out().await.expect("an end");
     let (_, body, ended) = raw.answer();
     assert!(body == whole && ended);
     let chunks = raw.seen.windows(3).filter(|window| window == b"1\r\n").count();
@@ -183,7 +183,7 @@ async fn gzip_comes_through_as_it_is() {
     let (server, listener, whole) = listening().await;
     server.faults().add(Rule::new(Fault::Gzip).verb(Verb::List));
     let mut raw = Raw::get(listener.address(), MAPS).await;
-    raw.to_the_end().await.expect("an end");
+    raw.read_out().await.expect("an end");
     let (head, body, ended) = raw.answer();
     assert!(head.contains("content-encoding: gzip") && ended, "{head}");
     let mut unpacked = Vec::new();

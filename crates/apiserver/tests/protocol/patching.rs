@@ -22,18 +22,14 @@ async fn a_json_patch_is_applied_in_order() {
         { "op": "test", "path": "/data/a", "value": "1" },
         { "op": "add", "path": "/data/b", "value": "2" },
         { "op": "copy", "from": "/data/b", "path": "/data/c" },
-        { "op": "move", "from": "/data/a", "path": "/data/d~1e" },
+        { "op": "move", "from": "/data/a", "path": "/data/d" },
         { "op": "replace", "path": "/data/b", "value": "3" },
-        { "op": "add", "path": "/metadata/labels", "value": { "x": "y" } },
+        { "op": "add", "path": "/metadata/annotations", "value": { "example.com/x": "y" } },
+        { "op": "replace", "path": "/metadata/annotations/example.com~1x", "value": "z" },
     ]);
-    let patched = api.patch(A, JSON_PATCH, &patch).await;
-    // A slash is no part of a key of a config map on a real server; the patch itself must still reach it.
-    let patched = match patched.code {
-        422 => return,
-        _ => patched.ok(),
-    };
-    assert_eq!(patched["data"], json!({ "b": "3", "c": "2", "d/e": "1" }));
-    assert_eq!(patched["metadata"]["labels"], json!({ "x": "y" }));
+    let patched = api.patch(A, JSON_PATCH, &patch).await.ok();
+    assert_eq!(patched["data"], json!({ "b": "3", "c": "2", "d": "1" }));
+    assert_eq!(patched["metadata"]["annotations"], json!({ "example.com/x": "z" }));
 }
 
 #[tokio::test]

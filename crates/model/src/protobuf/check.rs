@@ -23,8 +23,8 @@ pub fn check_fields(api_version: &str, kind: &str, object: &Value) -> Option<Res
         return Some(Err(format!("json: cannot unmarshal {} into {kind}", name_of(object))));
     };
     let message = SCHEMA.message(message);
-    let checked = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"));
-    let result = checked.map(|(name, value)| check.member(message, name, value)).collect::<Result<(), _>>();
+    let mut fields = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"));
+    let result = fields.try_for_each(|(name, value)| check.member(message, name, value));
     Some(result.map(|()| check.unknown))
 }
 
@@ -85,7 +85,11 @@ impl Check {
             (Type::Int32, value) if value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return Ok(()),
             (Type::Int64, value) if value.as_i64().is_some() => return Ok(()),
             (Type::Bytes, Value::String(text)) => {
-                return if is_base64(text) { Ok(()) } else { Err(format!("{}: not valid base64", self.path)) };
+                return if is_base64(text) {
+                    Ok(())
+                } else {
+                    Err(format!("{}: not valid base64", self.path))
+                };
             }
             (Type::Texts, Value::Array(items)) => return self.items(Type::Text, items),
             (Type::Message(id), value) => return self.message(id, value),
@@ -109,7 +113,11 @@ impl Check {
             | (Form::IntOrString, Value::String(_)) => Ok(()),
             (Form::IntOrString, Value::Number(_)) => self.value(Type::Int32, value),
             (Form::Time | Form::MicroTime, Value::String(text)) => {
-                if is_time(text) { Ok(()) } else { Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.path)) }
+                if is_time(text) {
+                    Ok(())
+                } else {
+                    Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.path))
+                }
             }
             (Form::Object, Value::Object(fields)) => {
                 fields.iter().try_for_each(|(name, value)| self.member(message, name, value))
@@ -132,10 +140,12 @@ fn field(message: &Message, name: &str) -> Option<&'static Field> {
     let own = fields.iter().find(|field| field.count != Count::Embedded && field.name == name);
     own.or_else(|| {
         let embedded = fields.iter().filter(|field| field.count == Count::Embedded);
-        embedded.filter_map(|embedded| match embedded.r#type {
-            Type::Message(id) => field(SCHEMA.message(id), name),
-            _ => None,
-        }).next()
+        embedded
+            .filter_map(|embedded| match embedded.r#type {
+                Type::Message(id) => field(SCHEMA.message(id), name),
+                _ => None,
+            })
+            .next()
     })
 }
 
@@ -173,7 +183,11 @@ fn is_time(text: &str) -> bool {
         part.and_then(|part| part.parse().ok()).is_some_and(|number: u32| (least..=most).contains(&number))
     };
     let mark = |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|byte| marks.contains(byte));
-    let date = digits(0, 4, 0, 9999) && mark(4, b"-") && digits(5, 7, 1, 12) && mark(7, b"-") && digits(8, 10, 1, 31);
+    let date = digits(0, 4, 0, 9999)
+        && mark(4, b"-")
+        && digits(5, 7, 1, 12)
+        && mark(7, b"-")
+        && digits(8, 10, 1, 31);
     let clock = mark(10, b"Tt")
         && digits(11, 13, 0, 23)
         && mark(13, b":")
@@ -189,7 +203,8 @@ fn is_time(text: &str) -> bool {
         None => rest,
     };
     let offset = zone.strip_prefix(['+', '-']).is_some_and(|offset| {
-        offset.len() == 5 && offset.bytes().enumerate().all(|(i, b)| if i == 2 { b == b':' } else { b.is_ascii_digit() })
+        offset.len() == 5
+            && offset.bytes().enumerate().all(|(i, b)| if i == 2 { b == b':' } else { b.is_ascii_digit() })
     });
     date && clock && (zone.eq_ignore_ascii_case("z") || offset)
 }

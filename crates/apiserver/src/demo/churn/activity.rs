@@ -25,7 +25,7 @@ impl Churn {
             (Kind::Deployment, 0..25) => self.release(workload, scene),
             (Kind::Deployment, 25..50) => self.resize(workload, scene),
             (Kind::StatefulSet, 0..15) if self.room_below() > 0 => {
-                self.start_replacing(workload, vec![Step::Release, Step::Converge])
+                self.start_replacing(workload, vec![Step::Release, Step::Converge]);
             }
             (Kind::Daemon(_), 0..50) if self.room_below() > 0 => self.replace_daemon(workload),
             (Kind::CronJob, _) => self.run(workload, scene),

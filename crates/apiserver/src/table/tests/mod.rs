@@ -47,6 +47,7 @@ fn resource(group: &str, plural: &str) -> Resource {
         plural: plural.to_owned(),
         singular: String::new(),
         kind: String::new(),
+        list_kind: String::new(),
         short_names: Vec::new(),
         categories: Vec::new(),
         namespaced: true,
