@@ -5,7 +5,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::catalog::Resource;
+use crate::{builtin, catalog::Resource};
 
 /// Fills in what a built-in object was left without.
 pub(crate) fn fill(object: &mut Value, resource: &Resource) {
@@ -58,6 +58,7 @@ pub(crate) fn fill(object: &mut Value, resource: &Resource) {
             set(spec, "completionMode", "NonIndexed");
             set(spec, "suspend", false);
         }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => builtin::default_crd(object),
         ("batch", "CronJob") => {
             set(&mut object["spec"], "suspend", false);
             set(&mut object["spec"], "concurrencyPolicy", "Allow");
@@ -92,7 +93,8 @@ fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
 
 /// `stringData` is for writing only: it ends up in `data`.
 fn encode_string_data(secret: &mut Value) {
-    let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else {
+    let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData"))
+    else {
         return;
     };
     if !secret["data"].is_object() {

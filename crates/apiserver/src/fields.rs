@@ -16,6 +16,12 @@ pub(crate) fn check(group: &str, version: &str, kind: &str, object: &Value) -> R
     check_fields(&group_version, kind, object).unwrap_or_else(|| Ok(Vec::new()))
 }
 
+/// As [`check`], for the metadata alone: all that is known of a custom object.
+pub(crate) fn check_metadata(object: &Value) -> Result<Vec<String>, String> {
+    let metadata = serde_json::json!({ "metadata": object.get("metadata").unwrap_or(&Value::Null) });
+    check("meta.k8s.io", "v1", "PartialObjectMetadata", &metadata)
+}
+
 /// Removes the fields at these paths, which are those that [`check`] found in the object.
 pub(crate) fn prune(object: &mut Value, unknown: &[String]) {
     if !unknown.is_empty() {

@@ -4,6 +4,8 @@ use http::{HeaderMap, header};
 use informer_model::{Status, decode_protobuf};
 use serde_json::Value;
 
+use crate::manifests;
+
 /// The longest body that is read: 3 MiB, as a real server has it.
 pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
@@ -87,17 +89,19 @@ pub(crate) fn form(headers: &HeaderMap, include: Option<&str>, shape: Shape) -> 
             )));
         }
     };
-    let forms = accepted_json(headers).into_iter().filter_map(|entry| match (entry.r#as, entry.group, entry.version) {
-        (None, _, _) => Some(Form::Object),
-        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table(include)),
-        (Some(kind), Some("meta.k8s.io"), Some("v1")) => {
-            let fits = match shape {
-                Shape::One | Shape::Watch => kind == "PartialObjectMetadata",
-                Shape::List => kind == "PartialObjectMetadataList",
-            };
-            fits.then_some(Form::Metadata)
+    let forms = accepted_json(headers).into_iter().filter_map(|entry| {
+        match (entry.r#as, entry.group, entry.version) {
+            (None, _, _) => Some(Form::Object),
+            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table(include)),
+            (Some(kind), Some("meta.k8s.io"), Some("v1")) => {
+                let fits = match shape {
+                    Shape::One | Shape::Watch => kind == "PartialObjectMetadata",
+                    Shape::List => kind == "PartialObjectMetadataList",
+                };
+                fits.then_some(Form::Metadata)
+            }
+            _ => None,
         }
-        _ => None,
     });
     forms.into_iter().next().ok_or_else(|| {
         Status::not_acceptable(&[
@@ -123,10 +127,13 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> Result<Value, Status> 
     let value: Value = match content_type(headers) {
         None | Some("application/json" | "text/json") => serde_json::from_slice(body)
             .map_err(|e| Status::bad_request(format!("the body of the request is not valid JSON: {e}")))?,
-        Some("application/yaml" | "application/x-yaml" | "text/yaml") => serde_saphyr::from_slice(body)
-            .map_err(|e| Status::bad_request(format!("the body of the request is not valid YAML: {e}")))?,
-        Some(PROTOBUF) => decode_protobuf(body)
-            .map_err(|e| Status::bad_request(format!("the body of the request is not valid protobuf: {e}")))?,
+        Some("application/yaml" | "application/x-yaml" | "text/yaml") => {
+            serde_saphyr::from_slice_with_options(body, manifests::yaml_options())
+                .map_err(|e| Status::bad_request(format!("the body of the request is not valid YAML: {e}")))?
+        }
+        Some(PROTOBUF) => decode_protobuf(body).map_err(|e| {
+            Status::bad_request(format!("the body of the request is not valid protobuf: {e}"))
+        })?,
         Some(_) => {
             return Err(Status::unsupported_media_type(&["application/json", "application/yaml", PROTOBUF]));
         }

@@ -140,7 +140,9 @@ mod tests {
 
     #[test]
     fn a_path_that_climbs_is_refused() {
-        for path in ["/api/v1/namespaces/../pods", "/api/v1/pods/%2e%2e", "/api/v1/pods/a%2fb", "/api/v1/pods/%ff"] {
+        for path in
+            ["/api/v1/namespaces/../pods", "/api/v1/pods/%2e%2e", "/api/v1/pods/a%2fb", "/api/v1/pods/%ff"]
+        {
             assert_eq!(target(path).expect_err(path).code, 400, "{path}");
         }
     }

@@ -45,13 +45,15 @@ pub(crate) struct Presentation {
     version: Version,
     form: Form,
     columns: OnceLock<Columns>,
+    /// Whether a watch has told the columns of its table: its first event does, for all that follow.
+    told_columns: bool,
 }
 
 const METADATA_TYPE: &str = "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",";
 
 impl Presentation {
     pub(crate) fn new(resource: Arc<Resource>, version: &Version, form: Form) -> Self {
-        Self { resource, version: version.clone(), form, columns: OnceLock::new() }
+        Self { resource, version: version.clone(), form, columns: OnceLock::new(), told_columns: false }
     }
 
     fn columns(&self) -> &Columns {
@@ -65,9 +67,14 @@ impl Presentation {
             Form::Metadata => metadata(object).into(),
             Form::Table(_) => {
                 let meta = json!({ "resourceVersion": object.version.to_string() });
-                encode(&table::table(meta, self.columns().definitions(), vec![self.row(object)]))
+                table::table(meta, self.definitions(), vec![self.row(object)]).to_string().into()
             }
         }
+    }
+
+    /// The columns of the table, unless they have been told.
+    fn definitions(&self) -> Value {
+        if self.told_columns { Value::Null } else { self.columns().definitions() }
     }
 
     fn row(&self, object: &Stored) -> Value {
@@ -92,10 +99,16 @@ impl Presentation {
         match self.form {
             Form::Object => {
                 let api_version = self.resource.api_version(&self.version.name);
-                format!("{}\"metadata\":{list},\"items\":[", type_meta(&self.resource.list_kind, &api_version))
+                format!(
+                    "{}\"metadata\":{list},\"items\":[",
+                    type_meta(&self.resource.list_kind, &api_version)
+                )
             }
             Form::Metadata => {
-                format!("{}\"metadata\":{list},\"items\":[", type_meta("PartialObjectMetadataList", "meta.k8s.io/v1"))
+                format!(
+                    "{}\"metadata\":{list},\"items\":[",
+                    type_meta("PartialObjectMetadataList", "meta.k8s.io/v1")
+                )
             }
             Form::Table(_) => format!(
                 "{}\"metadata\":{list},\"columnDefinitions\":{},\"rows\":[",
@@ -124,20 +137,26 @@ impl Presentation {
     }
 
     /// An event of a watch about one state of an object.
-    pub(crate) fn event(&self, r#type: EventType, object: &Stored) -> Bytes {
-        frame(r#type.name(), &self.object(object))
+    pub(crate) fn event(&mut self, r#type: EventType, object: &Stored) -> Bytes {
+        let frame = frame(r#type.name(), &self.object(object));
+        self.told_columns = true;
+        frame
     }
 
     /// An event of a watch about a change; encoded once for all who see it in this form.
-    pub(crate) fn change(&self, r#type: EventType, change: &Change) -> Bytes {
+    pub(crate) fn change(&mut self, r#type: EventType, change: &Change) -> Bytes {
         let encode = || match (r#type, &change.before) {
             (EventType::Deleted, Some(before)) if !change.deleted => {
                 frame(r#type.name(), &self.object(&self.at_version(before, change.version)))
             }
-            _ => self.event(r#type, &change.after),
+            _ => frame(r#type.name(), &self.object(&change.after)),
         };
-        if self.resource.versions.first().is_none_or(|preferred| preferred.name != self.version.name) {
-            return encode();
+        let preferred = self.resource.versions.first().is_some_and(|first| first.name == self.version.name);
+        let tells_columns = matches!(self.form, Form::Table(_)) && !self.told_columns;
+        if !preferred || tells_columns {
+            let frame = encode();
+            self.told_columns = true;
+            return frame;
         }
         let form = match self.form {
             Form::Object => 0,
@@ -170,7 +189,7 @@ impl Presentation {
                 format!("{}\"metadata\":{meta}}}", type_meta(&self.resource.kind, &api_version))
             }
             Form::Metadata => format!("{METADATA_TYPE}\"metadata\":{meta}}}"),
-            Form::Table(_) => table::table(meta, self.columns().definitions(), Vec::new()).to_string(),
+            Form::Table(_) => table::table(meta, self.definitions(), Vec::new()).to_string(),
         };
         frame("BOOKMARK", object.as_bytes())
     }
@@ -189,8 +208,4 @@ pub(crate) fn frame(r#type: &str, object: &[u8]) -> Bytes {
 
 fn metadata(object: &Stored) -> String {
     format!("{METADATA_TYPE}\"metadata\":{}}}", object.metadata())
-}
-
-fn encode(value: &Value) -> Bytes {
-    value.to_string().into()
 }

@@ -109,14 +109,19 @@ impl<'a> Query<'a> {
         let mut version_match = None;
         if let Some(wanted) = self.get("resourceVersionMatch") {
             if text.is_empty() {
-                broken.push(forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+                broken.push(forbidden(
+                    MATCH,
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
             }
             if continue_from.is_some() {
                 broken.push(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
             }
             match wanted {
-                "Exact" if text == "0" => broken
-                    .push(forbidden(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")),
+                "Exact" if text == "0" => broken.push(forbidden(
+                    MATCH,
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                )),
                 "Exact" => version_match = Some(Match::Exact),
                 "NotOlderThan" => version_match = Some(Match::NotOlderThan),
                 other => broken.push(unsupported(MATCH, other, &["Exact", "NotOlderThan", ""])),
@@ -143,7 +148,10 @@ impl<'a> Query<'a> {
         let version_match = self.get("resourceVersionMatch");
         let mut broken = Vec::new();
         if send_initial_events.is_some() && version_match != Some("NotOlderThan") {
-            broken.push(forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            broken.push(forbidden(
+                MATCH,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if let Some(wanted) = version_match {
             if send_initial_events.is_none() {
@@ -176,7 +184,8 @@ const MATCH: &str = "resourceVersionMatch";
 /// A version of this server: a decimal without leading zeros.
 pub(crate) fn version(text: &str) -> Result<u64, Status> {
     let decimal = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    let invalid = || Status::bad_request(format!("invalid resource version {text:?}: it must be a decimal number"));
+    let invalid =
+        || Status::bad_request(format!("invalid resource version {text:?}: it must be a decimal number"));
     // A version may be longer than our counter will ever be: it is then in the future for good.
     if decimal && !text.is_empty() { Ok(text.parse().unwrap_or(u64::MAX)) } else { Err(invalid()) }
 }

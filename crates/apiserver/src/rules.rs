@@ -1,7 +1,7 @@
 //! What a server does to the metadata of an object that somebody writes, whatever its kind.
 
 use informer_model::{StatusCause, validate_label_key, validate_label_value};
-use jiff::{Timestamp, Unit};
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Resource, Version};
@@ -12,18 +12,31 @@ const SERVER_OWNED: [&str; 5] =
 
 /// Kinds without a status of their own whose `spec` changes are counted all the same.
 const COUNTED: [&str; 9] = [
-    "Ingress", "IngressClass", "NetworkPolicy", "EndpointSlice", "PriorityClass", "RuntimeClass",
-    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "CSIDriver",
+    "Ingress",
+    "IngressClass",
+    "NetworkPolicy",
+    "EndpointSlice",
+    "PriorityClass",
+    "RuntimeClass",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "CSIDriver",
 ];
 /// Kinds with a status whose `spec` changes are not counted.
 const UNCOUNTED: [&str; 7] = [
-    "Namespace", "Node", "Service", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota",
+    "Namespace",
+    "Node",
+    "Service",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "ResourceQuota",
     "HorizontalPodAutoscaler",
 ];
 
 /// A point in time as objects have it, in whole seconds.
 pub(crate) fn time(now: Timestamp) -> Value {
-    now.round(Unit::Second).unwrap_or(now).to_string().into()
+    let seconds = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Trunc);
+    now.round(seconds).unwrap_or(now).to_string().into()
 }
 
 /// Whether the server counts the changes of this resource in `metadata.generation`.
@@ -104,7 +117,8 @@ fn keep_metadata(object: &mut Value, current: &Value) {
 fn differs_in_substance(a: &Value, b: &Value) -> bool {
     let substance = |value: &Value| -> Map<String, Value> {
         let fields = value.as_object().into_iter().flatten();
-        let fields = fields.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status" | "apiVersion"));
+        let fields =
+            fields.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status" | "apiVersion"));
         fields.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     substance(a) != substance(b)
@@ -170,7 +184,9 @@ pub(crate) fn check_metadata(object: &mut Value, resource: &Resource) -> Vec<Sta
                 invalid(&field, value, "must be a string");
                 continue;
             };
-            if let Err((_, why)) = validate_label_key(&key.to_lowercase()) {
+            // Only an annotation may write its prefix in capital letters.
+            let rule = if map == "labels" { key.clone() } else { key.to_lowercase() };
+            if let Err((_, why)) = validate_label_key(&rule) {
                 invalid(&field, &format!("{key:?}"), &why.to_string());
             }
             if let (true, Err((_, why))) = (map == "labels", validate_label_value(text)) {

@@ -7,9 +7,9 @@ use informer_model::{FieldSelector, Selector, Status};
 use crate::{
     catalog::Resource,
     path::Place,
+    present::EventType,
     query,
     store::{Change, Objects, Stored, from_key},
-    present::EventType,
 };
 
 /// What a request selects, checked against what the resource can be selected by.
@@ -60,7 +60,8 @@ impl Filter {
         self.namespace.as_deref().is_none_or(|namespace| object.key.namespace() == Some(namespace))
             && self.name.as_deref().is_none_or(|name| object.key.name() == name)
             && self.labels.matches(&object.labels)
-            && (self.fields.is_everything() || self.fields.matches_with(|path| self.field(object, path.as_str())))
+            && (self.fields.is_everything()
+                || self.fields.matches_with(|path| self.field(object, path.as_str())))
     }
 
     fn field<'o>(&self, object: &'o Stored, path: &str) -> Option<Cow<'o, str>> {

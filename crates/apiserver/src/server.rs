@@ -54,7 +54,9 @@ impl Server {
 
     /// The end of a generated name.
     pub(crate) fn new_suffix(&self) -> String {
-        self.random(|random| (0..5).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect())
+        self.random(|random| {
+            (0..5).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
+        })
     }
 
     /// How long a watch lives that does not say: between half an hour and an hour.
@@ -68,12 +70,18 @@ impl Server {
         let _ = self.stop.subscribe().wait_for(|stopped| *stopped).await;
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
     pub(crate) fn count(&self, request: Option<(Verb, &Place)>) {
-        if let Some((verb, place)) = request {
+        // What is not served is not counted: there is no end to what could be asked for.
+        let served = |place: &Place| self.store.find(&place.group, &place.plural).is_some();
+        if let Some((verb, place)) = request.filter(|(_, place)| served(place)) {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             *requests.entry((verb, place.plural.clone())).or_default() += 1;
         }
@@ -116,7 +124,7 @@ impl ApiServerBuilder {
     /// How often a watch that wants bookmarks gets one: each minute unless said otherwise.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
-        self.bookmark_interval = interval.max(Duration::from_millis(1));
+        self.bookmark_interval = interval.clamp(Duration::from_millis(1), Duration::from_secs(24 * 60 * 60));
         self
     }
 

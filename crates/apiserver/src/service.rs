@@ -144,12 +144,14 @@ impl Connection {
             (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(true),
             _ => None,
         });
-        let aggregated = || aggregated.ok_or_else(|| {
-            Status::not_acceptable(&[
-                "application/json",
-                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-            ])
-        });
+        let aggregated = || {
+            aggregated.ok_or_else(|| {
+                Status::not_acceptable(&[
+                    "application/json",
+                    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+                ])
+            })
+        };
         let aggregated_json = |document: serde_json::Value| {
             let mut response = respond::document(&document);
             let r#type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -160,8 +162,12 @@ impl Connection {
             Target::Health => return Ok(respond::text("ok")),
             Target::Version => discovery::version(),
             Target::Root => json!({ "paths": paths(&catalog) }),
-            Target::Core if aggregated()? => return Ok(aggregated_json(discovery::aggregated_core(&catalog))),
-            Target::Groups if aggregated()? => return Ok(aggregated_json(discovery::aggregated_groups(&catalog))),
+            Target::Core if aggregated()? => {
+                return Ok(aggregated_json(discovery::aggregated_core(&catalog)));
+            }
+            Target::Groups if aggregated()? => {
+                return Ok(aggregated_json(discovery::aggregated_groups(&catalog)));
+            }
             Target::Core => discovery::api_versions(&host(headers)),
             Target::Groups => discovery::api_group_list(&catalog),
             Target::Group(group) => discovery::api_group(&catalog, group).ok_or_else(no_such_path)?,

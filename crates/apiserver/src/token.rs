@@ -40,11 +40,13 @@ impl Rest {
         let bytes = BASE64_URL_SAFE_NO_PAD
             .decode(token.trim_end_matches('='))
             .map_err(|_| bad("it is not base64url"))?;
-        let token: Token = serde_json::from_slice(&bytes).map_err(|_| bad("it is not a token of this server"))?;
+        let token: Token =
+            serde_json::from_slice(&bytes).map_err(|_| bad("it is not a token of this server"))?;
         if token.v != FORMAT {
             return Err(bad("it is a token of another version"));
         }
-        let climbs = token.start.split('/').any(|part| part == "." || part == ".." || part == ".\0" || part == "..\0");
+        let climbs =
+            token.start.split('/').any(|part| part == "." || part == ".." || part == ".\0" || part == "..\0");
         if token.start.is_empty() || token.start.starts_with('/') || climbs {
             return Err(bad("the key in it is not the key of an object"));
         }

@@ -21,8 +21,10 @@ use kube::{
 use serde_json::json;
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
-    serde_json::from_value(json!({ "metadata": { "name": name, "labels": { "app": "web" } }, "data": { "a": value } }))
-        .expect("a ConfigMap")
+    serde_json::from_value(
+        json!({ "metadata": { "name": name, "labels": { "app": "web" } }, "data": { "a": value } }),
+    )
+    .expect("a ConfigMap")
 }
 
 fn config_maps(client: Client) -> Api<ConfigMap> {
@@ -100,7 +102,8 @@ async fn a_watch_tells_what_happens_in_order() {
     let maps = config_maps(server.client());
     maps.create(&PostParams::default(), &config_map("one", "1")).await.expect("created");
     let version = maps.list(&ListParams::default()).await.expect("listed").metadata.resource_version;
-    let mut events = pin!(maps.watch(&WatchParams::default(), &version.expect("a version")).await.expect("watched"));
+    let mut events =
+        pin!(maps.watch(&WatchParams::default(), &version.expect("a version")).await.expect("watched"));
     maps.create(&PostParams::default(), &config_map("two", "1")).await.expect("created");
     let patch = Patch::Merge(json!({ "data": { "a": "2" } }));
     maps.patch("one", &PatchParams::default(), &patch).await.expect("patched");
@@ -168,7 +171,8 @@ async fn a_controller_reconciles_what_it_watches() {
         }
         Ok::<_, kube::Error>(Action::await_change())
     };
-    let controller = Controller::new(maps.clone(), watcher::Config::default()).owns(pods.clone(), watcher::Config::default());
+    let controller = Controller::new(maps.clone(), watcher::Config::default())
+        .owns(pods.clone(), watcher::Config::default());
     let mut reconciled = pin!(controller.run(
         reconcile,
         |_, _, _| Action::requeue(Duration::from_secs(1)),

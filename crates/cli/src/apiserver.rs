@@ -138,7 +138,10 @@ async fn generate(server: &ApiServer, cluster: &DemoCluster, pods: usize) -> Res
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    eprintln!("generated {generated} pods and what belongs to them in {:.1} s", started.elapsed().as_secs_f64());
+    eprintln!(
+        "generated {generated} pods and what belongs to them in {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 

@@ -18,7 +18,10 @@ use crate::catalog::Resource;
 pub(crate) type Objects = OrdMap<ObjectKey, Arc<Stored>>;
 
 /// The objects from a key on, or from where it would be.
-pub(crate) fn from_key<'o>(objects: &'o Objects, key: &str) -> impl Iterator<Item = &'o Arc<Stored>> + use<'o> {
+pub(crate) fn from_key<'o>(
+    objects: &'o Objects,
+    key: &str,
+) -> impl Iterator<Item = &'o Arc<Stored>> + use<'o> {
     objects.range::<_, str>((Bound::Included(key), Bound::Unbounded)).map(|(_, object)| object)
 }
 
@@ -61,6 +64,8 @@ pub(super) struct Collection {
     base_version: u64,
     /// Tells those who watch that there is something new.
     pub changed: watch::Sender<()>,
+    /// It is no longer served, and here only for those who have not yet seen its end.
+    pub retired: bool,
 }
 
 impl Collection {
@@ -73,6 +78,7 @@ impl Collection {
             base: Objects::new(),
             base_version: version,
             changed: watch::Sender::new(()),
+            retired: false,
         }
     }
 
@@ -85,6 +91,16 @@ impl Collection {
     pub(super) fn remove(&mut self, last: &Arc<Stored>, limit: usize) {
         let before = self.objects.remove(&last.key);
         self.record(before, last, true, limit);
+    }
+
+    /// Looks after a change of what the resource can be selected by: the objects of now have it, too.
+    pub(super) fn describe(&mut self, resource: Arc<Resource>) {
+        if !self.resource.selectable_fields().eq(resource.selectable_fields()) {
+            let objects = self.objects.iter();
+            self.objects =
+                objects.map(|(key, object)| (key.clone(), Arc::new(object.refiled(&resource)))).collect();
+        }
+        self.resource = resource;
     }
 
     fn record(&mut self, before: Option<Arc<Stored>>, after: &Arc<Stored>, deleted: bool, limit: usize) {
@@ -108,12 +124,11 @@ impl Collection {
         }
     }
 
-    /// Forgets what was before a version.
+    /// Forgets the changes up to a version. Who has seen them all may go on.
     pub(super) fn compact(&mut self, version: u64) {
         while self.changes.front().is_some_and(|change| change.version <= version) {
             self.forget_one();
         }
-        self.base_version = self.base_version.max(version);
     }
 
     /// Goes back to an older version and forgets what came after and before it.

@@ -14,9 +14,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
-pub(crate) use collection::{Change, Expired, Objects, from_key};
 use collection::Collection;
-use informer_model::{KeyError, ObjectKey};
+pub(crate) use collection::{Change, Expired, Objects, from_key};
+use informer_model::{KeyError, ObjectKey, Status};
 pub(crate) use object::{Stored, type_meta};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -29,6 +29,27 @@ pub(crate) type CollectionId = u32;
 /// There is no such collection, or no longer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
+
+/// Why an object is not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unwritable {
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error("the object has {0} bytes, the limit is {OBJECT_LIMIT}")]
+    TooLarge(usize),
+}
+
+impl From<Unwritable> for Status {
+    fn from(unwritable: Unwritable) -> Self {
+        match unwritable {
+            Unwritable::Key(_) => Self::bad_request(unwritable.to_string()),
+            Unwritable::TooLarge(_) => Self::request_entity_too_large(unwritable),
+        }
+    }
+}
+
+/// No object gets longer than this, however it grows: as long as a request may be and what the server adds.
+const OBJECT_LIMIT: usize = crate::media::BODY_LIMIT + 1024 * 1024;
 
 /// Why a read of the past, or of what comes next, is not possible.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,8 +125,8 @@ impl Store {
                 collection.changed.send_replace(());
             }
         }
+        // While the lock is held: another write must not be announced before this one.
         let version = state.version;
-        drop(state);
         self.version.send_if_modified(|known| std::mem::replace(known, version) != version);
         result
     }
@@ -134,14 +155,14 @@ impl Store {
     /// Everything there is now.
     pub(crate) fn newest(&self, id: CollectionId) -> Result<Reading, Gone> {
         let state = self.read();
-        let collection = state.collections.get(&id).ok_or(Gone)?;
+        let collection = state.served(id).ok_or(Gone)?;
         Ok(Reading { objects: collection.objects.clone(), version: state.version })
     }
 
     /// Everything as it was at a version that has been reached.
     pub(crate) fn at(&self, id: CollectionId, version: u64) -> Result<Reading, Unreadable> {
         let state = self.read();
-        let collection = state.collections.get(&id).ok_or(Unreadable::Gone)?;
+        let collection = state.served(id).ok_or(Unreadable::Gone)?;
         let objects = if version < state.compacted { Err(Expired) } else { collection.at(version) };
         Ok(Reading { objects: objects.map_err(|Expired| Unreadable::Expired)?, version })
     }
@@ -149,7 +170,7 @@ impl Store {
     /// Begins to watch after a version, which may not have been reached yet.
     pub(crate) fn follow(&self, id: CollectionId, after: u64) -> Result<Cursor, Unreadable> {
         let state = self.read();
-        let collection = state.collections.get(&id).ok_or(Unreadable::Gone)?;
+        let collection = state.served(id).ok_or(Unreadable::Gone)?;
         if after < state.compacted {
             return Err(Unreadable::Expired);
         }
@@ -174,7 +195,11 @@ impl Store {
         let newest = state.version.min(up_to);
         let changes = collection.changes(cursor.version, newest, most);
         let changes = changes.map_err(|Expired| Unreadable::Expired)?;
-        let seen = if changes.len() < most { newest } else { changes.last().map_or(newest, |last| last.version) };
+        if changes.is_empty() && collection.retired {
+            return Err(Unreadable::Gone);
+        }
+        let seen =
+            if changes.len() < most { newest } else { changes.last().map_or(newest, |last| last.version) };
         cursor.version = cursor.version.max(seen);
         Ok(changes)
     }
@@ -195,6 +220,10 @@ impl Cursor {
 }
 
 impl State {
+    fn served(&self, id: CollectionId) -> Option<&Collection> {
+        self.collections.get(&id).filter(|collection| !collection.retired)
+    }
+
     pub(crate) fn find(&self, group: &str, plural: &str) -> Option<(CollectionId, Arc<Resource>)> {
         let id = *self.names.get(&(group.to_owned(), plural.to_owned()))?;
         Some((id, Arc::clone(&self.collections.get(&id)?.resource)))
@@ -222,9 +251,12 @@ impl State {
         id: CollectionId,
         encode_in: &str,
         object: &mut Value,
-    ) -> Result<Arc<Stored>, KeyError> {
+    ) -> Result<Arc<Stored>, Unwritable> {
         let version = self.version + 1;
         let stored = self.encode(id, encode_in, version, object)?;
+        if stored.len() > OBJECT_LIMIT {
+            return Err(Unwritable::TooLarge(stored.len()));
+        }
         if let Some(collection) = self.collections.get_mut(&id) {
             collection.put(&stored, self.history);
             self.version = version;
@@ -239,10 +271,12 @@ impl State {
         id: CollectionId,
         encode_in: &str,
         last: &mut Value,
-    ) -> Result<Arc<Stored>, KeyError> {
+    ) -> Result<Arc<Stored>, Unwritable> {
         let version = self.version + 1;
         let stored = self.encode(id, encode_in, version, last)?;
-        if let Some(collection) = self.collections.get_mut(&id).filter(|c| c.objects.contains_key(&stored.key)) {
+        if let Some(collection) =
+            self.collections.get_mut(&id).filter(|c| c.objects.contains_key(&stored.key))
+        {
             collection.remove(&stored, self.history);
             self.version = version;
             self.touched.insert(id);
@@ -268,26 +302,39 @@ impl State {
     pub(crate) fn serve(&mut self, resource: Resource) {
         let (resource, name) = (Arc::new(resource.clone()), (resource.group, resource.plural));
         if let Some(collection) = self.names.get(&name).and_then(|id| self.collections.get_mut(id)) {
-            collection.resource = Arc::clone(&resource);
+            collection.describe(resource);
         } else {
             let id = self.next_id;
             self.next_id += 1;
             self.names.insert(name, id);
-            self.collections.insert(id, Collection::new(Arc::clone(&resource), self.compacted));
+            self.collections.insert(id, Collection::new(resource, 0));
         }
         self.list_catalog();
     }
 
-    /// Ends a resource: its objects are gone and who watches them is told.
+    /// Ends a resource: its objects are deleted, and who watches them is told that before the watch ends.
     pub(crate) fn withdraw(&mut self, group: &str, plural: &str) {
-        if let Some(id) = self.names.remove(&(group.to_owned(), plural.to_owned())) {
-            self.collections.remove(&id);
-            self.list_catalog();
+        let Some(id) = self.names.remove(&(group.to_owned(), plural.to_owned())) else { return };
+        let (objects, resource) = match self.collections.get_mut(&id) {
+            Some(collection) => (collection.objects.clone(), Arc::clone(&collection.resource)),
+            None => return,
+        };
+        for object in objects.values() {
+            let version = object.encoded_in().to_owned();
+            // It has a key: that it was stored under.
+            let _ = self.remove(id, &version, &mut object.value(&resource, &version));
         }
+        if let Some(collection) = self.collections.get_mut(&id) {
+            collection.retired = true;
+            self.touched.insert(id);
+        }
+        self.list_catalog();
     }
 
     fn list_catalog(&mut self) {
-        self.catalog = Arc::new(self.collections.values().map(|c| Arc::clone(&c.resource)).collect());
+        self.collections.retain(|_, c| !c.retired || c.changed.receiver_count() > 0);
+        let served = self.collections.values().filter(|collection| !collection.retired);
+        self.catalog = Arc::new(served.map(|collection| Arc::clone(&collection.resource)).collect());
     }
 
     /// Forgets all history up to a version: older ones are expired from now on.

@@ -34,7 +34,7 @@ impl Stored {
         let metadata = &object["metadata"];
         let key = ObjectKey::new(metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or(""))?;
         let labels = metadata["labels"].as_object().map(labels).unwrap_or_default();
-        let fields = resource.selectable_fields().map(|path| selectable_value(resource, object, path).into()).collect();
+        let fields = fields(resource, object);
         let mut json = type_meta(&resource.kind, &resource.api_version(encoded_in)).into_bytes();
         let rest = json.len();
         let mut first = true;
@@ -53,6 +53,15 @@ impl Stored {
         json.push(b'}');
         json.shrink_to_fit();
         Ok(Self { key, version, labels, fields, json: json.into(), rest, encoded_in: encoded_in.into() })
+    }
+
+    /// The same state for a resource that can be selected by other fields.
+    pub(super) fn refiled(&self, resource: &Resource) -> Self {
+        let object = self.decode();
+        let (key, labels) = (self.key.clone(), self.labels.clone());
+        let (json, encoded_in) = (self.json.clone(), self.encoded_in.clone());
+        let fields = fields(resource, &object);
+        Self { key, version: self.version, labels, fields, json, rest: self.rest, encoded_in }
     }
 
     /// The value of a selectable field by its place in [`Resource::selectable_fields`].
@@ -77,11 +86,18 @@ impl Stored {
 
     /// The object as a value, for those who change it.
     pub(crate) fn value(&self, resource: &Resource, version: &str) -> Value {
-        let mut value: Value = serde_json::from_slice(&self.json).unwrap_or_default();
+        let mut value = self.decode();
         if *self.encoded_in != *version {
             value["apiVersion"] = resource.api_version(version).into();
         }
         value
+    }
+
+    /// What was written here is read back, however deep it is.
+    fn decode(&self) -> Value {
+        let mut reader = serde_json::Deserializer::from_slice(&self.json);
+        reader.disable_recursion_limit();
+        Value::deserialize(&mut reader).unwrap_or_default()
     }
 
     /// `metadata` as it is encoded.
@@ -94,6 +110,11 @@ impl Stored {
         serde_json::from_slice::<Object<'_>>(&self.json).map_or("{}", |object| object.metadata.get())
     }
 
+    /// The name of the version in which it is encoded.
+    pub(crate) fn encoded_in(&self) -> &str {
+        &self.encoded_in
+    }
+
     /// How many bytes the object has.
     pub(crate) fn len(&self) -> usize {
         self.json.len()
@@ -103,6 +124,10 @@ impl Stored {
 /// How an encoded object begins.
 pub(crate) fn type_meta(kind: &str, api_version: &str) -> String {
     format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",")
+}
+
+fn fields(resource: &Resource, object: &Value) -> Box<[Box<str>]> {
+    resource.selectable_fields().map(|path| selectable_value(resource, object, path).into()).collect()
 }
 
 fn labels(labels: &Map<String, Value>) -> Labels {

@@ -20,11 +20,15 @@ impl Call<'_> {
         media::decode(self.headers, &self.body)
     }
 
-    /// Checks that an object is of the kind that the path says.
-    pub(super) fn check_type(&self, object: &Value) -> Result<(), Status> {
+    /// Checks that an object is of the kind that the path says. A built-in one may leave that to the path.
+    pub(super) fn check_type(&self, object: &mut Value) -> Result<(), Status> {
+        let expected = self.resource.api_version(&self.version.name);
+        if let Some(fields) = object.as_object_mut().filter(|_| !self.resource.custom) {
+            fields.entry("kind").or_insert_with(|| self.resource.kind.as_str().into());
+            fields.entry("apiVersion").or_insert_with(|| expected.as_str().into());
+        }
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, api_version) = (text("kind"), text("apiVersion"));
-        let expected = self.resource.api_version(&self.version.name);
         if kind.is_empty() || api_version.is_empty() {
             let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
             return Err(Status::bad_request(format!(
@@ -80,8 +84,8 @@ impl Call<'_> {
         Status::invalid(&self.resource.kind, &self.resource.group, name, causes)
     }
 
-    /// Checks the fields of a built-in object, takes out those that its kind does not have, and returns what
-    /// the client should be told about them.
+    /// Checks the fields of a built-in object, or the metadata of a custom one, takes out those that it cannot
+    /// have, and returns what the client should be told about them.
     pub(super) fn check_fields(&self, object: &mut Value) -> Result<Vec<String>, Status> {
         let validation = match self.query.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
@@ -92,11 +96,13 @@ impl Call<'_> {
                 return Err(query::invalid_options("CreateOptions", causes));
             }
         };
-        if self.resource.custom {
-            return Ok(Vec::new());
-        }
         let (group, version, kind) = (&self.resource.group, &self.version.name, &self.resource.kind);
-        let unknown = fields::check(group, version, kind, object).map_err(|why| {
+        let checked = if self.resource.custom {
+            fields::check_metadata(object)
+        } else {
+            fields::check(group, version, kind, object)
+        };
+        let unknown = checked.map_err(|why| {
             Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
         })?;
         let warnings: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();

@@ -24,9 +24,9 @@ impl Call<'_> {
             return Err(self.not_allowed(super::Verb::Create));
         }
         let mut object = self.decode()?;
-        self.check_type(&object)?;
-        self.check_place(&mut object)?;
+        self.check_type(&mut object)?;
         let warnings = self.check_fields(&mut object)?;
+        self.check_place(&mut object)?;
         self.check_metadata(&mut object)?;
         if object["metadata"].get("resourceVersion").is_some() {
             return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
@@ -80,9 +80,9 @@ impl Call<'_> {
     /// Objects are created only in namespaces that exist.
     fn check_namespace(&self, state: &State) -> Result<(), Status> {
         let Some(namespace) = self.place.namespace.as_deref() else { return Ok(()) };
-        let known = state.find("", "namespaces").and_then(|(id, _)| {
-            state.get(id, &ObjectKey::new(None, namespace).ok()?)
-        });
+        let known = state
+            .find("", "namespaces")
+            .and_then(|(id, _)| state.get(id, &ObjectKey::new(None, namespace).ok()?));
         known.map(drop).ok_or_else(|| Status::not_found("namespaces", "", namespace))
     }
 
@@ -100,16 +100,17 @@ impl Call<'_> {
         if dry_run {
             return self.unwritten(&object);
         }
-        let stored = state.put(self.id, &self.version.name, &mut object);
+        let stored = state.put(self.id, &self.version.name, &mut object)?;
         if let Some(resource) = defined {
             state.serve(resource);
         }
-        stored.map_err(|e| Status::bad_request(e.to_string()))
+        Ok(stored)
     }
 
     /// An object as it would be, for the answer to a dry run.
     pub(super) fn unwritten(&self, object: &Value) -> Result<Arc<Stored>, Status> {
-        let version = object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let version =
+            object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0);
         let stored = Stored::new(&self.resource, &self.version.name, version, object);
         stored.map(Arc::new).map_err(|e| Status::bad_request(e.to_string()))
     }
@@ -137,9 +138,12 @@ impl Server {
         self.store.write(|state| {
             let catalog = state.catalog();
             let resource = catalog.iter().find(|resource| resource.kind == kind && resource.group == group);
-            let resource = resource.filter(|resource| resource.version(version).is_some()).ok_or_else(|| {
-                Status::bad_request(format!("no resource of kind {kind:?} in version {api_version:?} is served"))
-            })?;
+            let resource =
+                resource.filter(|resource| resource.version(version).is_some()).ok_or_else(|| {
+                    Status::bad_request(format!(
+                        "no resource of kind {kind:?} in version {api_version:?} is served"
+                    ))
+                })?;
             let (id, resource) =
                 state.find(&resource.group, &resource.plural).ok_or_else(crate::path::no_such_path)?;
             let metadata = rules::metadata(&mut object);
@@ -148,8 +152,17 @@ impl Server {
             } else {
                 metadata.remove("namespace");
             }
-            metadata.entry("uid").or_insert_with(|| self.new_uid().into());
-            metadata.entry("creationTimestamp").or_insert_with(|| rules::time(now));
+            // What is written again stays the object that it was.
+            let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+            let key = ObjectKey::new(text("namespace"), text("name").unwrap_or_default());
+            let known = key.ok().and_then(|key| state.get(id, &key));
+            let known =
+                known.map(|known| known.value(&resource, version)["metadata"].take()).unwrap_or_default();
+            let kept = |field: &str| known.get(field).filter(|value| value.is_string()).cloned();
+            let uid = || kept("uid").unwrap_or_else(|| self.new_uid().into());
+            let created = || kept("creationTimestamp").unwrap_or_else(|| rules::time(now));
+            metadata.entry("uid").or_insert_with(uid);
+            metadata.entry("creationTimestamp").or_insert_with(created);
             let broken = rules::check_metadata(&mut object, &resource);
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             if !broken.is_empty() {
@@ -172,11 +185,11 @@ impl Server {
             let defined = custom::defines_resources(&resource)
                 .then(|| custom::prepare(&mut object, state, now))
                 .transpose()?;
-            let stored = state.put(id, version, &mut object);
+            let stored = state.put(id, version, &mut object)?;
             if let Some(resource) = defined {
                 state.serve(resource);
             }
-            stored.map_err(|e| Status::bad_request(e.to_string()))
+            Ok(stored)
         })
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{Answer, Call};
 use crate::{
+    custom, fields,
     media::Shape,
     present::{ListMeta, Presentation},
     query::{invalid_options, unsupported},
@@ -27,8 +28,8 @@ struct DeleteOptions {
 
 /// What became of an object that was to be deleted.
 enum Deleted {
-    /// It is gone; its uid.
-    Now(String),
+    /// It is gone; this was its last state.
+    Now(Arc<Stored>),
     /// Finalizers hold it still.
     Later(Arc<Stored>),
 }
@@ -44,7 +45,10 @@ impl Call<'_> {
         })?;
         match deleted {
             Deleted::Later(stored) => self.show(StatusCode::OK, &stored),
-            Deleted::Now(uid) => {
+            Deleted::Now(last) if self.shows_deleted() => self.show(StatusCode::OK, &last),
+            Deleted::Now(last) => {
+                let last = last.value(&self.resource, &self.version.name);
+                let uid = last["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 let details = StatusDetails {
                     name: self.place.name.clone().unwrap_or_default(),
                     group: self.resource.group.clone(),
@@ -79,7 +83,7 @@ impl Call<'_> {
             for object in &meant {
                 self.delete_one(state, object, options.dry_run)?;
             }
-            Ok(state.version())
+            Ok::<_, Status>(state.version())
         })?;
         let mut body = presentation.list_start(&ListMeta { version, ..ListMeta::default() }).into_bytes();
         for (i, object) in meant.iter().enumerate() {
@@ -97,9 +101,7 @@ impl Call<'_> {
         let mut object = current.value(&self.resource, &self.version.name);
         if rules::finalizers(&object).is_empty() {
             self.check_empty(state, current.key.name())?;
-            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            self.remove(state, object, dry_run)?;
-            return Ok(Deleted::Now(uid));
+            return self.remove(state, object, dry_run).map(Deleted::Now);
         }
         let metadata = rules::metadata(&mut object);
         if metadata.contains_key("deletionTimestamp") {
@@ -114,8 +116,23 @@ impl Call<'_> {
         self.put(state, object, dry_run, now).map(Deleted::Later)
     }
 
+    /// Whether a deletion is answered with what was deleted, and not with a mere `Status`.
+    fn shows_deleted(&self) -> bool {
+        const SHOWN: [&str; 8] = [
+            "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ];
+        self.resource.group.is_empty() && SHOWN.contains(&self.resource.plural.as_str())
+    }
+
     /// A namespace is deleted only when it is empty: what is in it would have nowhere to be.
-    fn check_empty(&self, state: &State, name: &str) -> Result<(), Status> {
+    pub(super) fn check_empty(&self, state: &State, name: &str) -> Result<(), Status> {
         if !self.resource.group.is_empty() || self.resource.plural != "namespaces" {
             return Ok(());
         }
@@ -140,7 +157,8 @@ impl Call<'_> {
         let object = current.value(&self.resource, &self.version.name);
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            let why =
+                format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
             return Err(self.conflict(current.key.name(), &why));
         }
         let version = current.version.to_string();
@@ -168,12 +186,20 @@ impl Call<'_> {
             return Ok(options);
         }
         let body = self.decode()?;
+        fields::check("", "v1", "DeleteOptions", &body).map_err(|why| {
+            Status::bad_request(format!("the options of the deletion cannot be read: {why}"))
+        })?;
         policy(body.get("propagationPolicy").and_then(Value::as_str))?;
         match body.get("dryRun") {
             None | Some(Value::Null) => {}
-            Some(Value::Array(runs)) if runs.iter().all(|run| run == "All") => options.dry_run |= !runs.is_empty(),
+            Some(Value::Array(runs)) if runs.iter().all(|run| run == "All") => {
+                options.dry_run |= !runs.is_empty()
+            }
             Some(other) => {
-                return Err(invalid_options("DeleteOptions", [unsupported("dryRun", &other.to_string(), &["All"])]));
+                return Err(invalid_options(
+                    "DeleteOptions",
+                    [unsupported("dryRun", &other.to_string(), &["All"])],
+                ));
             }
         }
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -191,7 +217,11 @@ impl crate::server::Server {
             let Some(stored) = state.get(id, key) else { return false };
             let Some(version) = resource.versions.first() else { return false };
             let mut last = stored.value(&resource, &version.name);
-            state.remove(id, &version.name, &mut last).is_ok()
+            let removed = state.remove(id, &version.name, &mut last).is_ok();
+            if custom::defines_resources(&resource) {
+                custom::withdraw(&last, state);
+            }
+            removed
         })
     }
 }

@@ -42,13 +42,16 @@ impl Call<'_> {
                 options.limit = None;
                 self.at_hand()?
             }
-            (None, Requested::At(version)) => {
-                self.reach(version).await?;
-                match (options.version_match, options.limit) {
-                    (Some(Match::Exact), _) | (None, Some(_)) => self.at(version)?,
-                    _ => self.at_hand()?,
+            (None, Requested::At(version)) => match (options.version_match, options.limit) {
+                (Some(Match::Exact), _) | (None, Some(_)) => {
+                    self.reach_in_store(version).await?;
+                    self.at(version)?
                 }
-            }
+                _ => {
+                    self.reach(version).await?;
+                    self.at_hand()?
+                }
+            },
         };
         let from = rest.as_ref().map(|rest| rest.start.as_str());
         let (objects, meta) = page(&reading, &filter, from, options.limit);
@@ -67,7 +70,7 @@ impl Call<'_> {
 
     /// A later page of a list. When its version is gone, the client may go on at the newest instead.
     async fn page_at(&self, version: u64, rest: &Rest) -> Result<Reading, Status> {
-        self.reach(version).await?;
+        self.reach_in_store(version).await?;
         self.at(version).map_err(|status| {
             if !status.is_expired() {
                 return status;

@@ -11,10 +11,10 @@ mod watch;
 
 use std::sync::Arc;
 
-pub(crate) use watch::error_event;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 use informer_model::{ObjectKey, Status};
+pub(crate) use watch::error_event;
 
 use crate::{
     catalog::{Resource, Version},
@@ -47,8 +47,8 @@ impl Verb {
     pub(crate) fn of(method: &Method, place: &Place, query: &Query<'_>) -> Option<Self> {
         let named = place.name.is_some();
         Some(match *method {
-            Method::GET if place.subresource.is_none() && query.switch("watch") == Some(true) => Self::Watch,
             Method::GET if named => Self::Get,
+            Method::GET if query.switch("watch") == Some(true) => Self::Watch,
             Method::GET => Self::List,
             Method::POST => Self::Create,
             Method::PUT => Self::Update,
@@ -100,8 +100,20 @@ pub(crate) type Answer = Result<Response<Body>, Status>;
 
 /// Subresources of a real server that need a kubelet or a controller behind them.
 const NOT_SERVED: [&str; 14] = [
-    "approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward",
-    "proxy", "resize", "token", "mounts", "capacity",
+    "approval",
+    "attach",
+    "binding",
+    "ephemeralcontainers",
+    "eviction",
+    "exec",
+    "finalize",
+    "log",
+    "portforward",
+    "proxy",
+    "resize",
+    "token",
+    "mounts",
+    "capacity",
 ];
 
 impl<'a> Call<'a> {

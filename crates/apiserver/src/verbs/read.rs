@@ -6,7 +6,7 @@ use http::StatusCode;
 use informer_model::{ResourceVersion, Status};
 
 use super::{Answer, Call};
-use crate::{query::Requested, store::Reading};
+use crate::{query::Requested, replica::Replica, store::Reading};
 
 /// How long a read waits for a version that has not been reached.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -39,12 +39,20 @@ impl Call<'_> {
         self.server.store.newest(self.id).map_err(|_| crate::path::no_such_path())
     }
 
-    /// Waits until a version has been reached, for a while.
+    /// Waits until this replica has reached a version, for a while.
     pub(super) async fn reach(&self, version: u64) -> Result<(), Status> {
+        self.reach_by(self.replica.as_deref(), version).await
+    }
+
+    /// Waits until the store has reached a version, which is never behind as the cache of a replica may be.
+    pub(super) async fn reach_in_store(&self, version: u64) -> Result<(), Status> {
+        self.reach_by(None, version).await
+    }
+
+    async fn reach_by(&self, replica: Option<&Replica>, version: u64) -> Result<(), Status> {
         let mut versions = self.server.store.versions();
-        let replica = self.replica.clone();
         let reached = async {
-            match &replica {
+            match replica {
                 Some(replica) => replica.reach(version, versions.clone()).await,
                 // The sender lives as long as the server, so waiting ends only by success.
                 None => drop(versions.wait_for(|newest| *newest >= version).await),
@@ -54,7 +62,7 @@ impl Call<'_> {
             return Ok(());
         }
         let newest = *versions.borrow_and_update();
-        let current = self.replica.as_ref().and_then(|r| r.behind()).unwrap_or(newest).min(newest);
+        let current = replica.and_then(Replica::behind).unwrap_or(newest).min(newest);
         let text = |version: u64| ResourceVersion::from(version);
         Err(Status::too_large_resource_version(&text(version), &text(current)))
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Call, update::Patch};
 use crate::{
     catalog::Scale,
-    media,
+    fields, media,
     path::no_such_path,
     respond::{self, Body},
     store::Stored,
@@ -24,6 +24,22 @@ impl Call<'_> {
 
     pub(super) fn update_scale(self) -> Answer {
         let sent = media::decode(self.headers, &self.body)?;
+        let text = |pointer: &str| sent.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (kind, api_version) = (text("/kind"), text("/apiVersion"));
+        if !matches!((kind, api_version), ("Scale" | "", "autoscaling/v1" | "")) {
+            return Err(Status::bad_request(format!(
+                "{kind} in version {api_version:?} cannot be handled as a Scale: expected apiVersion \"autoscaling/v1\" and kind \"Scale\""
+            )));
+        }
+        let place = (self.place.name.as_deref(), self.place.namespace.as_deref());
+        for (pointer, own) in [("/metadata/name", place.0), ("/metadata/namespace", place.1)] {
+            let sent = text(pointer);
+            if !sent.is_empty() && Some(sent) != own {
+                return Err(Status::bad_request(format!(
+                    "{pointer} of the Scale is {sent:?} and does not match the path of the request"
+                )));
+            }
+        }
         self.write_scale(|_| Ok(sent))
     }
 
@@ -41,6 +57,9 @@ impl Call<'_> {
         let stored = self.server.store.write(|state| {
             let current = self.current(state)?;
             let sent = change(self.scale_of(&current)?)?;
+            fields::check("autoscaling", "v1", "Scale", &sent).map_err(|why| {
+                Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+            })?;
             let replicas = match sent.pointer("/spec/replicas") {
                 None | Some(Value::Null) => 0,
                 Some(value) => value.as_i64().unwrap_or(-1),

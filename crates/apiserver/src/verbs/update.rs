@@ -5,16 +5,25 @@ use std::sync::Arc;
 use http::StatusCode;
 use informer_model::{Status, StatusCause};
 use jiff::Timestamp;
+use json_patch::PatchOperation;
 use serde_json::Value;
 
 use super::{Answer, Call, Part, create::with_warnings};
 use crate::{
-    custom, defaults, media, rules,
+    custom, defaults,
+    media::{self, BODY_LIMIT},
+    rules,
     store::{State, Stored},
 };
 
 /// What a client is told when somebody else was faster.
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// The longest JSON patch, as a real server has it.
+const MOST_OPERATIONS: usize = 10_000;
+/// How deep a patch may nest: what is deeper could not be read again.
+const DEPTH_LIMIT: usize = 100;
 
 /// A change of an object in one of the two formats that are served.
 pub(super) enum Patch {
@@ -29,7 +38,16 @@ impl Patch {
         const MERGE: &str = "application/merge-patch+json";
         let bad = |e: serde_json::Error| Status::bad_request(format!("the patch cannot be read: {e}"));
         match media::content_type(call.headers) {
-            Some(JSON) => serde_json::from_slice(&call.body).map(Self::Json).map_err(bad),
+            Some(JSON) => {
+                let patch: json_patch::Patch = serde_json::from_slice(&call.body).map_err(bad)?;
+                if patch.0.len() > MOST_OPERATIONS {
+                    return Err(Status::request_entity_too_large(format!(
+                        "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+                        patch.0.len()
+                    )));
+                }
+                Ok(Self::Json(patch))
+            }
             Some(MERGE) => {
                 let patch: Value = serde_json::from_slice(&call.body).map_err(bad)?;
                 if patch.is_object() {
@@ -43,13 +61,26 @@ impl Patch {
     }
 
     /// Applies the patch. A patch that does not fit is the client's mistake.
-    pub(super) fn apply(&self, object: &mut Value, kind: &str, group: &str, name: &str) -> Result<(), Status> {
+    pub(super) fn apply(
+        &self,
+        object: &mut Value,
+        kind: &str,
+        group: &str,
+        name: &str,
+    ) -> Result<(), Status> {
         match self {
             Self::Merge(patch) => json_patch::merge(object, patch),
-            Self::Json(patch) => json_patch::patch(object, patch).map_err(|e| {
-                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "patch", e.to_string());
-                Status::invalid(kind, group, name, [cause])
-            })?,
+            Self::Json(patch) => {
+                let mut budget = BODY_LIMIT;
+                for operation in &patch.0 {
+                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|e| {
+                        let cause =
+                            StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "patch", e.to_string());
+                        Status::invalid(kind, group, name, [cause])
+                    })?;
+                    spend(&mut budget, object, operation)?;
+                }
+            }
         }
         if object.is_object() {
             Ok(())
@@ -59,14 +90,51 @@ impl Patch {
     }
 }
 
+/// What few bytes of a patch can make much of, by copying and by nesting, has its limits.
+fn spend(budget: &mut usize, object: &Value, operation: &PatchOperation) -> Result<(), Status> {
+    let path = match operation {
+        PatchOperation::Add(add) => &add.path,
+        PatchOperation::Copy(copy) => &copy.path,
+        PatchOperation::Move(r#move) => &r#move.path,
+        _ => return Ok(()),
+    };
+    let deep = || Status::bad_request(format!("the patch nests values more than {DEPTH_LIMIT} deep"));
+    // The end of a list is written `-`: what was put there is as deep as the list is.
+    let place = path.as_str();
+    let moved = object.pointer(place.strip_suffix("/-").unwrap_or(place)).unwrap_or(&Value::Null);
+    let depth = DEPTH_LIMIT.checked_sub(path.count()).ok_or_else(deep)?;
+    let size = size(moved, depth).ok_or_else(deep)?;
+    if !matches!(operation, PatchOperation::Add(_)) {
+        *budget = budget.checked_sub(size).ok_or_else(|| {
+            Status::request_entity_too_large(format!(
+                "the patch copies or moves more than {BODY_LIMIT} bytes"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// About how many bytes a value has, unless it is nested too deep.
+fn size(value: &Value, depth: usize) -> Option<usize> {
+    let below = depth.checked_sub(1)?;
+    match value {
+        Value::String(text) => Some(text.len()),
+        Value::Array(items) => items.iter().try_fold(2, |sum, item| Some(sum + size(item, below)?)),
+        Value::Object(fields) => {
+            fields.iter().try_fold(2, |sum, (name, value)| Some(sum + name.len() + size(value, below)?))
+        }
+        _ => Some(5),
+    }
+}
+
 impl Call<'_> {
     pub(super) fn update(self) -> Answer {
         self.check_form()?;
         let dry_run = self.query.dry_run()?;
         let mut object = self.decode()?;
-        self.check_type(&object)?;
-        self.check_place(&mut object)?;
+        self.check_type(&mut object)?;
         let warnings = self.check_fields(&mut object)?;
+        self.check_place(&mut object)?;
         self.check_metadata(&mut object)?;
         defaults::fill(&mut object, &self.resource);
         let stored = self.server.store.write(|state| {
@@ -85,9 +153,9 @@ impl Call<'_> {
             let current = self.current(state)?;
             let mut object = current.value(&self.resource, &self.version.name);
             patch.apply(&mut object, &self.resource.kind, &self.resource.group, current.key.name())?;
-            self.check_type(&object)?;
-            self.check_place(&mut object)?;
+            self.check_type(&mut object)?;
             warnings = self.check_fields(&mut object)?;
+            self.check_place(&mut object)?;
             self.check_metadata(&mut object)?;
             defaults::fill(&mut object, &self.resource);
             self.replace(state, &current, object, dry_run)
@@ -128,11 +196,15 @@ impl Call<'_> {
                 let message = format!(
                     "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizer {new:?}"
                 );
-                let cause = StatusCause::new(StatusCause::FIELD_VALUE_FORBIDDEN, "metadata.finalizers", message);
+                let cause =
+                    StatusCause::new(StatusCause::FIELD_VALUE_FORBIDDEN, "metadata.finalizers", message);
                 return Err(self.invalid(&object, [cause]));
             }
             if rules::finalizers(&object).is_empty() {
-                return self.remove(state, object, dry_run);
+                self.check_empty(state, name)?;
+                // The update is answered, but what is deleted is what was stored.
+                self.remove(state, before, dry_run)?;
+                return self.unwritten(&object);
             }
         }
         if object == before {
@@ -155,6 +227,6 @@ impl Call<'_> {
         if custom::defines_resources(&self.resource) {
             custom::withdraw(&last, state);
         }
-        stored.map_err(|e| Status::bad_request(e.to_string()))
+        Ok(stored?)
     }
 }

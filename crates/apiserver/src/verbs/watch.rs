@@ -23,6 +23,8 @@ use crate::{
 const BATCH: usize = 256;
 /// About so many bytes of initial events go out in one piece.
 const PIECE: usize = 64 * 1024;
+/// No watch lives longer, whatever it asks for.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long before its end a watch sends a last bookmark.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -56,7 +58,7 @@ impl Call<'_> {
             }
         };
         let life = options.timeout.unwrap_or_else(|| self.server.watch_life());
-        let deadline = Instant::now() + life;
+        let deadline = Instant::now() + life.min(LONGEST);
         let end_of_initial = options.send_initial_events == Some(true) && options.bookmarks;
         let watching = Watching {
             end_of_initial: initial.as_ref().filter(|_| end_of_initial).map(|reading| reading.version),
@@ -113,7 +115,7 @@ impl Watching {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            if self.faults.ended() || Instant::now() >= self.deadline {
+            if self.faults.ended() || self.server.is_stopped() || Instant::now() >= self.deadline {
                 return None;
             }
             if let Some(piece) = self.initial_piece() {
@@ -125,6 +127,7 @@ impl Watching {
                 continue;
             }
             self.take_changes()?;
+            self.bookmark()?;
             if self.ready.is_empty() {
                 self.wait().await?;
             } else {
@@ -139,7 +142,8 @@ impl Watching {
         let mut piece = Vec::new();
         while piece.len() < PIECE {
             let Some(object) = self.initial.next() else { break };
-            for frame in self.faults.event(self.presentation.event(EventType::Added, &object)) {
+            let frame = self.presentation.event(EventType::Added, &object);
+            for frame in self.faults.event(frame) {
                 piece.extend_from_slice(&frame);
             }
             if self.faults.ended() {
@@ -174,21 +178,26 @@ impl Watching {
             () = self.cursor.changed() => {}
             () = held_elsewhere => {}
             () = self.server.stopped() => return None,
-            () = sleep_until(wake) => self.bookmark(),
+            () = sleep_until(wake) => {}
         }
         Some(())
     }
 
-    fn bookmark(&mut self) {
+    /// Sends a bookmark if one is due. None: this watch is too slow.
+    fn bookmark(&mut self) -> Option<()> {
         if self.next_bookmark.is_none_or(|due| Instant::now() < due) {
-            return;
+            return Some(());
         }
         self.next_bookmark = Some(self.server.next_bookmark(self.deadline));
+        // What happened elsewhere has not woken this watch, but it counts as seen.
+        self.take_changes()?;
         // A watch that waits for a version of the future has seen nothing yet.
-        if self.cursor.version <= self.server.store.version() {
+        let held = self.held.as_ref().and_then(|held| *held.borrow()).unwrap_or(u64::MAX);
+        if self.cursor.version <= self.server.store.version().min(held) {
             let bookmark = self.presentation.bookmark(self.cursor.version, false);
             self.ready.extend(self.faults.bookmark(bookmark));
         }
+        Some(())
     }
 }
 
