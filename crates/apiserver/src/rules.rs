@@ -221,7 +221,7 @@ fn check_name(name: &str, resource: &Resource) -> Result<(), String> {
         }
         ("", "namespaces" | "services") => is_dns_label(name).then_some(()).ok_or_else(|| DNS_LABEL.into()),
         _ => {
-            let parts = name.len() <= 253 && name.split('.').all(|part| is_dns_part(part));
+            let parts = name.len() <= 253 && name.split('.').all(is_dns_part);
             parts.then_some(()).ok_or_else(|| DNS_SUBDOMAIN.into())
         }
     }

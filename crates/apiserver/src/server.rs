@@ -236,7 +236,7 @@ impl ApiServer {
             Change::Create(object) | Change::Update(object) => self.put(object),
             Change::Delete { group, plural, namespace, name } => {
                 let key = ObjectKey::new(Some(&namespace), &name);
-                self.discard(&group, &plural, &key.map_err(|e| Status::bad_request(e.to_string()))?);
+                self.discard(group, plural, &key.map_err(|e| Status::bad_request(e.to_string()))?);
                 Ok(())
             }
         }

@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use informer_apiserver::{ApiServer, Churn, DemoCluster};
+use informer_apiserver::{ApiServer, Churn, DemoCluster, ListenError};
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -64,8 +64,11 @@ fn rate(text: &str) -> Result<f64, String> {
 pub(crate) async fn run(options: Options) -> Result<()> {
     let server = ApiServer::builder().seed(options.seed).history(options.history as usize).build();
     // Listening comes first: a port in use should not be found out after a minute of loading.
-    let listener = server.listen(options.listen).await.map_err(|error| {
-        anyhow::Error::new(error).context("choose another address with --listen, or port 0 for a free one")
+    let listener = server.listen(options.listen).await.map_err(|error| match error {
+        ListenError::Bind { .. } => {
+            anyhow!("{error}; choose another address with --listen, or port 0 for a free one")
+        }
+        other => other.into(),
     })?;
     let interrupted = interrupt();
     tokio::pin!(interrupted);
@@ -191,6 +194,6 @@ async fn interrupt() {
     }
     // If the signal cannot be listened to, the process ends the default way.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -6,6 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Objects are many small allocations: the system's allocator takes half as long again for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Shared informers for Kubernetes, from the command line
 #[derive(Parser)]
 #[command(name = "informer", version, arg_required_else_help = true, propagate_version = true)]

@@ -193,7 +193,7 @@ impl Call<'_> {
         match body.get("dryRun") {
             None | Some(Value::Null) => {}
             Some(Value::Array(runs)) if runs.iter().all(|run| run == "All") => {
-                options.dry_run |= !runs.is_empty()
+                options.dry_run |= !runs.is_empty();
             }
             Some(other) => {
                 return Err(invalid_options(
