@@ -209,8 +209,8 @@ impl ApiServer {
     /// Writes an object as it is, with its status, over what is there under its name. Its kind must be served
     /// and its namespace must exist.
     ///
-    /// Beyond that nothing is checked, which makes this the way to a **corrupt** object: one whose fields have
-    /// the wrong types.
+    /// Beyond that only its metadata is checked, which makes this the way to a **corrupt** object: one whose
+    /// other fields have the wrong types.
     pub fn put(&self, object: Value) -> Result<(), Status> {
         self.0.import(object).map(drop)
     }

@@ -117,6 +117,8 @@ async fn load(server: &ApiServer, options: &Options) -> Result<Option<Churn>> {
         let loaded = server.load(&manifest).with_context(|| format!("cannot load {}", path.display()))?;
         eprintln!("{}: {loaded} objects", path.display());
     }
+    // Nobody has seen how the cluster came to be, and its history takes memory.
+    server.compact();
     Ok(churn)
 }
 

@@ -18,7 +18,7 @@ use super::schema::{Count, Field, Form, Message, MessageId, SCHEMA, Type};
 /// ```
 pub fn check_fields(api_version: &str, kind: &str, object: &Value) -> Option<Result<Vec<String>, String>> {
     let message = SCHEMA.kind(api_version, kind)?;
-    let mut check = Check { path: String::new(), unknown: Vec::new() };
+    let mut check = Check { path: Vec::new(), unknown: Vec::new() };
     let Value::Object(fields) = object else {
         return Some(Err(format!("json: cannot unmarshal {} into {kind}", name_of(object))));
     };
@@ -29,33 +29,51 @@ pub fn check_fields(api_version: &str, kind: &str, object: &Value) -> Option<Res
 }
 
 /// Where the check is, and what it has found.
-struct Check {
-    path: String,
+struct Check<'v> {
+    path: Vec<Step<'v>>,
     unknown: Vec<String>,
 }
 
-impl Check {
+/// One step into a value.
+#[derive(Clone, Copy)]
+enum Step<'v> {
+    Name(&'v str),
+    Item(usize),
+}
+
+impl<'v> Check<'v> {
     /// Goes one step down and comes back.
-    fn below<R>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> R) -> R {
-        let length = self.path.len();
-        self.path.push_str(step);
+    fn below<R>(&mut self, step: Step<'v>, check: impl FnOnce(&mut Self) -> R) -> R {
+        self.path.push(step);
         let result = check(self);
-        self.path.truncate(length);
+        self.path.pop();
         result
     }
 
-    fn member(&mut self, message: &Message, name: &str, value: &Value) -> Result<(), String> {
-        let step = if self.path.is_empty() { name.to_owned() } else { format!(".{name}") };
-        self.below(&step, |check| match field(message, name) {
+    /// The path as Kubernetes spells it. It is written only when there is something to say.
+    fn spelled(&self) -> String {
+        let mut path = String::new();
+        for step in &self.path {
+            match step {
+                Step::Name(name) if path.is_empty() => path.push_str(name),
+                Step::Name(name) => path.extend([".", name]),
+                Step::Item(item) => path.push_str(&format!("[{item}]")),
+            }
+        }
+        path
+    }
+
+    fn member(&mut self, message: &Message, name: &'v str, value: &'v Value) -> Result<(), String> {
+        self.below(Step::Name(name), |check| match field(message, name) {
             Some(field) => check.field(field, value),
             None => {
-                check.unknown.push(check.path.clone());
+                check.unknown.push(check.spelled());
                 Ok(())
             }
         })
     }
 
-    fn field(&mut self, field: &Field, value: &Value) -> Result<(), String> {
+    fn field(&mut self, field: &Field, value: &'v Value) -> Result<(), String> {
         match (field.count, value) {
             (_, Value::Null) => Ok(()),
             (Count::One | Count::Embedded, value) => self.value(field.r#type, value),
@@ -63,7 +81,7 @@ impl Check {
             (Count::List, other) => Err(self.mismatch(other, "list")),
             (Count::Map, Value::Object(entries)) => {
                 for (key, value) in entries {
-                    self.below(&format!(".{key}"), |check| check.value(field.r#type, value))?;
+                    self.below(Step::Name(key), |check| check.value(field.r#type, value))?;
                 }
                 Ok(())
             }
@@ -71,14 +89,14 @@ impl Check {
         }
     }
 
-    fn items(&mut self, r#type: Type, items: &[Value]) -> Result<(), String> {
+    fn items(&mut self, r#type: Type, items: &'v [Value]) -> Result<(), String> {
         for (i, item) in items.iter().enumerate() {
-            self.below(&format!("[{i}]"), |check| check.value(r#type, item))?;
+            self.below(Step::Item(i), |check| check.value(r#type, item))?;
         }
         Ok(())
     }
 
-    fn value(&mut self, r#type: Type, value: &Value) -> Result<(), String> {
+    fn value(&mut self, r#type: Type, value: &'v Value) -> Result<(), String> {
         let expected = match (r#type, value) {
             (_, Value::Null) | (Type::Bool, Value::Bool(_)) | (Type::Text, Value::String(_)) => return Ok(()),
             (Type::Double, Value::Number(_)) => return Ok(()),
@@ -88,7 +106,7 @@ impl Check {
                 return if is_base64(text) {
                     Ok(())
                 } else {
-                    Err(format!("{}: not valid base64", self.path))
+                    Err(format!("{}: not valid base64", self.spelled()))
                 };
             }
             (Type::Texts, Value::Array(items)) => return self.items(Type::Text, items),
@@ -103,7 +121,7 @@ impl Check {
         Err(self.mismatch(value, expected))
     }
 
-    fn message(&mut self, id: MessageId, value: &Value) -> Result<(), String> {
+    fn message(&mut self, id: MessageId, value: &'v Value) -> Result<(), String> {
         let message = SCHEMA.message(id);
         let part = |number| SCHEMA.fields(message).iter().find(|field| field.number == number);
         match (message.form, value) {
@@ -116,7 +134,7 @@ impl Check {
                 if is_time(text) {
                     Ok(())
                 } else {
-                    Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.path))
+                    Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.spelled()))
                 }
             }
             (Form::Object, Value::Object(fields)) => {
@@ -130,7 +148,7 @@ impl Check {
     }
 
     fn mismatch(&self, value: &Value, expected: &str) -> String {
-        format!("json: cannot unmarshal {} into field {} of type {expected}", name_of(value), self.path)
+        format!("json: cannot unmarshal {} into field {} of type {expected}", name_of(value), self.spelled())
     }
 }
 
