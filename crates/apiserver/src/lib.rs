@@ -63,3 +63,8 @@ pub use respond::{Body, BoxError};
 pub use server::{ApiServer, ApiServerBuilder, Size, TooOld};
 pub use service::{Connection, Refused};
 pub use verbs::Verb;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
