@@ -17,6 +17,7 @@ use informer_model::{ObjectKey, Status};
 pub(crate) use watch::error_event;
 
 use crate::{
+    builtin,
     catalog::{Resource, Version},
     media::{self, Form, Shape},
     path::{Place, no_such_path},
@@ -153,6 +154,9 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) async fn answer(self, verb: Verb) -> Answer {
+        if self.part == Part::Whole && !builtin::verbs(&self.resource).contains(&verb.name()) {
+            return Err(self.not_allowed(verb));
+        }
         match (verb, self.part) {
             (Verb::Get, Part::Scale) => self.get_scale().await,
             (Verb::Get, _) => self.get().await,

@@ -21,6 +21,16 @@ async fn a_method_that_no_resource_has_is_405() {
 }
 
 #[tokio::test]
+async fn a_verb_that_discovery_does_not_name_is_405() {
+    let api = Api::new();
+    let statuses = "/api/v1/componentstatuses";
+    assert_eq!(api.get(statuses).await.code, 200);
+    let body = json!({ "apiVersion": "v1", "kind": "ComponentStatus", "metadata": { "name": "a" } });
+    api.post(statuses, &body).await.fails(405, "MethodNotAllowed");
+    api.send("DELETE", statuses, &[], "").await.fails(405, "MethodNotAllowed");
+}
+
+#[tokio::test]
 async fn what_needs_nodes_or_controllers_is_501() {
     let api = Api::new();
     api.post(PODS, &mk_pod("a")).await.ok();
