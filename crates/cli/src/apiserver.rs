@@ -117,7 +117,6 @@ async fn load(server: &ApiServer, options: &Options) -> Result<Option<Churn>> {
         let loaded = server.load(&manifest).with_context(|| format!("cannot load {}", path.display()))?;
         eprintln!("{}: {loaded} objects", path.display());
     }
-    // Nobody has seen how the cluster came to be, and its history takes memory.
     server.compact();
     Ok(churn)
 }
@@ -133,6 +132,8 @@ async fn generate(server: &ApiServer, cluster: &DemoCluster, pods: usize) -> Res
         if count.is_multiple_of(256) {
             // Ctrl-C is heard here.
             tokio::task::yield_now().await;
+            // Nobody sees how the cluster comes to be, and its history would take hundreds of megabytes.
+            server.compact();
             if std::io::stderr().is_terminal() && told.elapsed() > Duration::from_millis(200) {
                 told = Instant::now();
                 eprint!("\rgenerating: {generated} of {pods} pods");

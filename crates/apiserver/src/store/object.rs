@@ -51,8 +51,9 @@ impl Stored {
             let _ = serde_json::to_writer(&mut json, value);
         }
         json.push(b'}');
-        json.shrink_to_fit();
-        Ok(Self { key, version, labels, fields, json: json.into(), rest, encoded_in: encoded_in.into() })
+        // A copy has the right size; a shrunk buffer may keep its room, as the allocator pleases.
+        let json = Bytes::copy_from_slice(&json);
+        Ok(Self { key, version, labels, fields, json, rest, encoded_in: encoded_in.into() })
     }
 
     /// The same state for a resource that can be selected by other fields.
