@@ -154,12 +154,14 @@ impl Call<'_> {
     }
 
     fn check_preconditions(&self, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
-        let object = current.value(&self.resource, &self.version.name);
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-            let why =
-                format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-            return Err(self.conflict(current.key.name(), &why));
+        if let Some(wanted) = options.uid.as_deref() {
+            let object = current.value(&self.resource, &self.version.name);
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            if wanted != uid {
+                let why =
+                    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+                return Err(self.conflict(current.key.name(), &why));
+            }
         }
         let version = current.version.to_string();
         if let Some(wanted) = options.version.as_deref().filter(|wanted| *wanted != version) {
