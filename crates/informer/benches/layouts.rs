@@ -25,6 +25,7 @@ use arc_swap::ArcSwap;
 use hashbrown::HashMap;
 use imbl::{GenericHashMap, OrdMap, OrdSet, shared_ptr::DefaultSharedPtr};
 use informer::{
+    queue::Replacement,
     Object,
     model::{ObjectKey, ResourceVersion, Selector},
     store::{self, Store, StoreWriter},
@@ -62,7 +63,7 @@ impl Layout for Slots {
 
     fn build(objects: &Pods) -> Self {
         let (mut writer, _) = store::new();
-        writer.write(|batch| batch.replace(objects.clone(), &[], ResourceVersion::from(1)));
+        writer.write(|batch| batch.replace(Replacement::new(objects.clone(), 1)));
         Self(writer)
     }
 

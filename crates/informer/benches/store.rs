@@ -16,6 +16,7 @@ use std::{
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use informer::{
+    queue::Replacement,
     Object,
     model::{ObjectKey, ResourceVersion, Selector},
     store::{self, Store, StoreWriter},
@@ -27,7 +28,7 @@ const BATCH: usize = 100;
 fn filled() -> (StoreWriter<Pod>, Store<Pod>) {
     let (mut writer, store) = store::new();
     store.add_index("node", node_of).expect("a new name");
-    writer.write(|batch| batch.replace(pods(), &[], ResourceVersion::from(1_000_000)));
+    writer.write(|batch| batch.replace(Replacement::new(pods(), 1_000_000)));
     (writer, store)
 }
 
@@ -130,7 +131,7 @@ fn replace(c: &mut Criterion) {
         b.iter_batched(
             || (store::new::<Pod>(), list.clone()),
             |((mut writer, store), list)| {
-                writer.write(|batch| batch.replace(list, &[], ResourceVersion::from(1)));
+                writer.write(|batch| batch.replace(Replacement::new(list, 1)));
                 assert_eq!(store.len(), PODS);
                 (writer, store)
             },
@@ -141,7 +142,7 @@ fn replace(c: &mut Criterion) {
     group.bench_function("100,000 over the same 100,000", |b| {
         b.iter_batched(
             || list.clone(),
-            |list| writer.write(|batch| batch.replace(list, &[], ResourceVersion::from(2))),
+            |list| writer.write(|batch| batch.replace(Replacement::new(list, 2))),
             BatchSize::PerIteration,
         );
     });

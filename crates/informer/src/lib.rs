@@ -21,7 +21,7 @@
 //! };
 //! let (mut writer, store) = store::new::<Node>();
 //! let mut queue = InOrderFifo::new();
-//! queue.replace(Replacement { objects: vec![node("a", "4")?, node("b", "5")?], unusable: vec![], version: "6".into() });
+//! queue.replace(Replacement::new(vec![node("a", "4")?, node("b", "5")?], "6"));
 //! queue.updated(node("b", "7")?);
 //!
 //! let deltas = queue.pop(100);
@@ -34,15 +34,33 @@
 //! # Ok::<(), informer::ObjectError>(())
 //! ```
 
+pub mod controller;
 mod event;
+pub mod health;
+mod lanes;
+mod lister;
+pub mod metrics;
+mod monitor;
 mod object;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 pub mod queue;
+pub mod reflector;
+pub mod shared;
+pub mod source;
 pub mod store;
 mod sync;
+mod wire;
 
 pub use event::{Event, Tombstone};
+pub use health::{Health, SyncError};
 pub use informer_model as model;
+pub use lister::{Lister, NamespaceLister, NotFound};
 pub use object::{Object, ObjectError};
+#[cfg(feature = "prometheus")]
+pub use prometheus::PrometheusMetrics;
+pub use shared::{EventHandler, Handler, Notice, Registration, SharedInformer, Subscription};
+pub use source::KubeListWatch;
 
 /// What a panic said, for a report to a person.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,9 +1,15 @@
 //! The handle through which everything here hands out an object of the cluster.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
 use informer_model::{KeyError, Labels, ObjectKey, ResourceVersion};
 use kube::Resource;
+
+use crate::wire::deep;
 
 /// A shared, immutable object of kind `K`.
 ///
@@ -30,7 +36,27 @@ struct Inner<K> {
     key: ObjectKey,
     version: ResourceVersion,
     labels: Labels,
-    body: Box<K>,
+    body: Box<Body<K>>,
+}
+
+/// The object itself, and what is seldom asked for.
+struct Body<K> {
+    /// Taken out only to be dropped.
+    object: Option<K>,
+    wire_bytes: u32,
+    /// How deep it is nested, as far as that is known.
+    depth: u32,
+}
+
+/// Dropping goes down to the innermost value, call by call: an object that was decoded with more stack than
+/// usual needs it again here.
+impl<K> Drop for Body<K> {
+    fn drop(&mut self) {
+        if deep::is_deep(self.depth) {
+            let object = self.object.take();
+            deep::with_stack(self.depth, || drop(object));
+        }
+    }
 }
 
 /// Why a decoded object cannot be kept: it has no usable name.
@@ -50,8 +76,14 @@ pub enum ObjectError {
 impl<K: Resource> Object<K> {
     /// Takes key, version and labels from the object's own metadata.
     pub fn new(body: K) -> Result<Self, ObjectError> {
+        Self::decoded(body, 0, 0)
+    }
+
+    /// Like [`new`](Self::new), of an object that had so many bytes on the wire and is nested so deep.
+    pub(crate) fn decoded(body: K, wire_bytes: usize, depth: u32) -> Result<Self, ObjectError> {
+        let wire_bytes = wire_bytes.try_into().unwrap_or(u32::MAX);
         // The body comes first: key, labels and counter are then allocated in a row and lie close together.
-        let body = Box::new(body);
+        let body = Box::new(Body { object: Some(body), wire_bytes, depth });
         let meta = body.meta();
         let Some(name) = &meta.name else {
             return Err(ObjectError::NoName { namespace: meta.namespace.clone() });
@@ -71,12 +103,21 @@ impl<K: Resource> Object<K> {
         K: Clone,
     {
         let (key, version) = (self.0.key.clone(), self.0.version.clone());
-        let mut body = Arc::try_unwrap(self.0).map_or_else(|shared| shared.body.clone(), |inner| inner.body);
-        change(&mut body)?;
-        Ok(Self::assemble(key, version, body))
+        // What copies or drops parts of a deep body needs more stack than usual.
+        deep::with_stack(self.0.body.depth, move || {
+            let mut body = Arc::try_unwrap(self.0).map_or_else(
+                |shared| {
+                    let Body { wire_bytes, depth, .. } = *shared.body;
+                    Box::new(Body { object: Some((**shared.body).clone()), wire_bytes, depth })
+                },
+                |inner| inner.body,
+            );
+            change(&mut body)?;
+            Ok(Self::assemble(key, version, body))
+        })
     }
 
-    fn assemble(key: ObjectKey, version: ResourceVersion, body: Box<K>) -> Self {
+    fn assemble(key: ObjectKey, version: ResourceVersion, body: Box<Body<K>>) -> Self {
         let labels = body.meta().labels.as_ref().map(Labels::from).unwrap_or_default();
         Self(Arc::new(Inner { key, version, labels, body }))
     }
@@ -98,6 +139,12 @@ impl<K> Object<K> {
         &self.0.labels
     }
 
+    /// How many bytes of JSON the server sent for this object; 0 when it did not come from a server.
+    pub fn wire_bytes(&self) -> usize {
+        self.0.body.wire_bytes as usize
+    }
+
+    pub(crate) fn same_bytes(&self, _o: &Self) -> bool { false }
     /// Whether two handles hold the very same object, not an equal one.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -115,6 +162,22 @@ impl<K> Deref for Object<K> {
 
     fn deref(&self) -> &K {
         &self.0.body
+    }
+}
+
+const TAKEN: &str = "the object is taken out of its body only to be dropped";
+
+impl<K> Deref for Body<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        self.object.as_ref().expect(TAKEN)
+    }
+}
+
+impl<K> DerefMut for Body<K> {
+    fn deref_mut(&mut self) -> &mut K {
+        self.object.as_mut().expect(TAKEN)
     }
 }
 

@@ -87,7 +87,7 @@ impl Server {
             unusable.map(key).filter(|key| self.objects.contains_key(key)).into_iter().collect();
         let objects =
             self.objects.values().filter(|object| !unusable.contains(object.key())).cloned().collect();
-        Replacement { objects, unusable, version: self.version.into() }
+        Replacement { namespace: None, objects, unusable, version: self.version.into() }
     }
 
     fn remember(&mut self) {

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use support::{Config, key, mk, mk_labelled, show, show_deltas};
 
 fn list(objects: Vec<Config>, version: u64) -> Replacement<ConfigMap> {
-    Replacement { objects, unusable: Vec::new(), version: version.into() }
+    Replacement::new(objects, version)
 }
 
 fn gone(object: Config) -> Tombstone<ConfigMap> {
@@ -24,7 +24,7 @@ fn gone(object: Config) -> Tombstone<ConfigMap> {
 /// A store that has these objects, and a queue in front of it.
 fn delta_fifo(stored: Vec<Config>) -> (StoreWriter<ConfigMap>, Store<ConfigMap>, DeltaFifo<ConfigMap>) {
     let (mut writer, store) = store::new();
-    writer.write(|batch| batch.replace(stored, &[], ResourceVersion::UNSET));
+    writer.write(|batch| batch.replace(Replacement::new(stored, ResourceVersion::UNSET)));
     (writer, store.clone(), DeltaFifo::new(store))
 }
 
@@ -212,7 +212,7 @@ fn c15_replace_buries_what_is_missing_with_the_newest_state_known() {
     queue.added(mk("queued", 3));
     queue.deleted(gone(mk("listed", 4)));
     let unusable = vec![key("broken")];
-    queue.replace(Replacement { objects: vec![mk("listed", 5)], unusable, version: 6.into() });
+    queue.replace(Replacement { namespace: None, objects: vec![mk("listed", 5)], unusable, version: 6.into() });
     assert_eq!(
         drain(&mut queue, 1),
         ["~both@2 ?both@2", "+queued@3 ?queued@3", "-listed@4 =listed@5", "?stored@1", "#6"]

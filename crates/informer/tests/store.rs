@@ -5,6 +5,7 @@ mod support;
 use std::{panic, time::Duration};
 
 use informer::{
+    queue::Replacement,
     model::Selector,
     store::{self, Change, IndexError, LABEL_INDEX, NAMESPACE_INDEX, WaitError},
 };
@@ -157,12 +158,15 @@ fn c19_a_snapshot_is_one_point_in_time_in_the_order_of_keys() {
 fn c14_replace_tells_deletions_first_and_keeps_what_is_only_unusable() {
     let (mut writer, store) = store::new::<ConfigMap>();
     let list = vec![mk("ns/d", 1), mk("ns/a", 1), mk("ns/c", 1), mk("ns/b", 1)];
-    let first = writer.write(|batch| batch.replace(list, &[], 5.into()));
+    let first = writer.write(|batch| batch.replace(Replacement::new(list, 5)));
     assert!(first.iter().all(|change| matches!(change, Change::Added(_))));
     assert_eq!(store.resource_version(), 5.into());
 
     let list = vec![mk("ns/z", 6), mk("ns/c", 7)];
-    let changes = writer.write(|batch| batch.replace(list, &[key("ns/b"), key("ns/new")], 8.into()));
+    let changes = writer.write(|batch| {
+        let unusable = vec![key("ns/b"), key("ns/new")];
+        batch.replace(Replacement { unusable, ..Replacement::new(list, 8) })
+    });
     let told: Vec<String> = changes
         .iter()
         .map(|change| match change {

@@ -18,13 +18,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert!(v("99999999999999999999999998") < v("99999999999999999999999999"));
 /// assert_eq!(v("7").partial_cmp(&v("etcd-7")), None);
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ResourceVersion(Repr);
 
 /// Each text has exactly one representation, so that equality of values is equality of texts.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 enum Repr {
     /// The empty text.
+    #[default]
     Unset,
     /// A decimal that fits: nearly every version there is, kept without allocation.
     Small(u64),

@@ -31,7 +31,7 @@ pub fn apply<K>(deltas: Vec<Delta<K>>, batch: &mut Batch<'_, K>, mut tell: impl 
                 }
             }
             Delta::ReplacedAll(list) => {
-                for change in batch.replace(list.objects, &list.unusable, list.version) {
+                for change in batch.replace(list) {
                     tell(match change {
                         Change::Added(new) => Event::Added(new),
                         Change::Updated { old, new } => Event::Updated { old, new },

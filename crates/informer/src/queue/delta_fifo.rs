@@ -70,13 +70,16 @@ impl<K> DeltaFifo<K> {
     }
 
     /// Notes a deletion for each key that is known here or to the store and is not in the list.
-    fn bury_missing(&mut self, listed: &HashSet<&ObjectKey>) -> Vec<ObjectKey> {
+    fn bury_missing(&mut self, list: &Replacement<K>) -> Vec<ObjectKey> {
+        let listed: HashSet<&ObjectKey> =
+            list.objects.iter().map(Object::key).chain(&list.unusable).collect();
         let stored = self.store.snapshot();
         let in_flight = self.in_flight.iter().filter(|(_, object)| object.is_some()).map(|(key, _)| key);
         let in_store = stored.iter().map(Object::key).filter(|key| !self.in_flight.contains_key(*key));
         let known = in_flight.chain(in_store).filter(|key| !self.deltas.contains_key(*key));
+        let absent = |key: &&ObjectKey| list.covers(key) && !listed.contains(key);
         let mut missing: Vec<ObjectKey> =
-            self.deltas.keys().chain(known).filter(|key| !listed.contains(key)).cloned().collect();
+            self.deltas.keys().chain(known).filter(absent).cloned().collect();
         missing.sort_unstable();
         for key in &missing {
             let last_seen = match self.deltas.get(key).and_then(|waiting| waiting.last()) {
@@ -125,11 +128,8 @@ impl<K> Queue<K> for DeltaFifo<K> {
     }
 
     fn replace(&mut self, list: Replacement<K>) {
-        let listed: HashSet<&ObjectKey> =
-            list.objects.iter().map(Object::key).chain(&list.unusable).collect();
         let mut keys: Vec<ObjectKey> = list.objects.iter().map(|object| object.key().clone()).collect();
-        keys.extend(self.bury_missing(&listed));
-        drop(listed);
+        keys.extend(self.bury_missing(&list));
         for object in list.objects {
             self.push(Delta::Replaced(object));
         }

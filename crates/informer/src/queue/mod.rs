@@ -7,16 +7,20 @@
 //! Both are plain values without locks or waiting. [`SharedQueue`] puts one between two tasks.
 
 mod apply;
+mod choice;
 mod delta_fifo;
 mod in_order;
 mod shared;
 mod transform;
+
+use std::sync::Arc;
 
 use informer_model::{ObjectKey, ResourceVersion};
 
 use crate::{Object, Tombstone};
 
 pub use apply::apply;
+pub use choice::{AnyQueue, QueueKind};
 pub use delta_fifo::DeltaFifo;
 pub use in_order::InOrderFifo;
 pub use shared::{Popped, PushError, SharedQueue};
@@ -67,6 +71,8 @@ impl<K> Delta<K> {
 /// A list from the server: all that there is at one version.
 #[derive(Debug, Clone)]
 pub struct Replacement<K> {
+    /// The one namespace that was listed; `None` if everything was. Nothing outside of it is touched.
+    pub namespace: Option<Arc<str>>,
     /// The objects in the server's order.
     pub objects: Vec<Object<K>>,
     /// Objects that exist but cannot be used, because they do not decode or their transform failed. They
@@ -74,6 +80,18 @@ pub struct Replacement<K> {
     pub unusable: Vec<ObjectKey>,
     /// The version of the list.
     pub version: ResourceVersion,
+}
+
+impl<K> Replacement<K> {
+    /// All that there is, every object of it usable.
+    pub fn new(objects: Vec<Object<K>>, version: impl Into<ResourceVersion>) -> Self {
+        Self { namespace: None, objects, unusable: Vec::new(), version: version.into() }
+    }
+
+    /// Whether the list would have an object with this key, if it existed.
+    pub fn covers(&self, key: &ObjectKey) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| key.namespace() == Some(namespace))
+    }
 }
 
 /// A queue between the reflector and the store.

@@ -77,7 +77,7 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
     /// A list is all that there is. The answer names the objects whose transform failed; they count as
     /// present but unusable.
     pub fn replace(&self, list: Replacement<K>) -> Result<Vec<TransformError>, PushError> {
-        let Replacement { objects, mut unusable, version } = list;
+        let Replacement { namespace, objects, mut unusable, version } = list;
         let mut failures = Vec::new();
         let objects = objects.into_iter().filter_map(|object| match self.transformed(object) {
             Ok(object) => Some(object),
@@ -88,7 +88,7 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
             }
         });
         let objects = objects.collect();
-        self.push(|queue| queue.replace(Replacement { objects, unusable, version }))?;
+        self.push(|queue| queue.replace(Replacement { namespace, objects, unusable, version }))?;
         Ok(failures)
     }
 
@@ -108,7 +108,7 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
         poll_fn(|context| self.poll_pop(context, max)).await
     }
 
-    fn poll_pop(&self, context: &mut Context<'_>, max: usize) -> Poll<Option<Popped<K, Q>>> {
+    pub(crate) fn poll_pop(&self, context: &mut Context<'_>, max: usize) -> Poll<Option<Popped<K, Q>>> {
         let mut state = self.lock();
         if !state.in_flight {
             let deltas = state.queue.pop(max);

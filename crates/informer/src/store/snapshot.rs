@@ -52,6 +52,11 @@ impl<K> Snapshot<K> {
         self.0.objects.len()
     }
 
+    /// What all objects took on the wire, in bytes. It looks at each of them.
+    pub fn wire_bytes(&self) -> u64 {
+        self.iter().map(|object| object.wire_bytes() as u64).sum()
+    }
+
     /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

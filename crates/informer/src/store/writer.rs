@@ -12,7 +12,7 @@ use super::{
     slab::{Slab, Slot},
     snapshot::{Snapshot, View},
 };
-use crate::Object;
+use crate::{Object, queue::Replacement};
 
 /// What one step of a [`Batch::replace`] did to the store.
 #[derive(Debug, Clone)]
@@ -198,16 +198,11 @@ impl<K> Batch<'_, K> {
 
     /// Makes a list the contents of the store, at the list's version.
     ///
-    /// `keep` names objects that are in the list but could not be used: what the store has of them stays, so
-    /// that nobody hears of a deletion that did not happen. The answer tells what changed: deletions first in
+    /// Objects of the list that could not be used stay as the store has them, so that nobody hears of a deletion
+    /// that did not happen; and so does what lies outside of the namespace that was listed. The answer tells what changed: deletions first in
     /// the order of keys, then additions and updates in the order of the list. Of two objects with one key
     /// the later one stays.
-    pub fn replace(
-        &mut self,
-        objects: Vec<Object<K>>,
-        keep: &[ObjectKey],
-        version: ResourceVersion,
-    ) -> Vec<Change<K>> {
+    pub fn replace(&mut self, list: Replacement<K>) -> Vec<Change<K>> {
         let state = &mut *self.state;
         let change = |old, new| match old {
             Some(old) => Change::Updated { old, new },
@@ -215,19 +210,22 @@ impl<K> Batch<'_, K> {
         };
         let mut changes;
         if state.order.is_empty() {
+            let Replacement { objects, version, .. } = list;
+            state.version = version;
             let replaced = state.fill(&objects);
             changes = replaced.into_iter().zip(objects).map(|(old, new)| change(old, new)).collect();
         } else {
-            let listed: HashSet<&str> =
-                objects.iter().map(Object::key).chain(keep).map(ObjectKey::as_str).collect();
-            let gone: Vec<ObjectKey> =
-                state.order.keys().filter(|key| !listed.contains(key.as_str())).cloned().collect();
+            let named = list.objects.iter().map(Object::key).chain(&list.unusable);
+            let listed: HashSet<&str> = named.map(ObjectKey::as_str).collect();
+            let absent = |key: &&ObjectKey| list.covers(key) && !listed.contains(key.as_str());
+            let gone: Vec<ObjectKey> = state.order.keys().filter(absent).cloned().collect();
             drop(listed);
+            let Replacement { objects, version, .. } = list;
+            state.version = version;
             changes = Vec::with_capacity(gone.len() + objects.len());
             changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(Change::Deleted));
             changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone()), new)));
         }
-        state.version = version;
         changes
     }
 }

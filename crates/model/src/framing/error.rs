@@ -1,5 +1,7 @@
 //! What can be wrong with a stream.
 
+use bytes::Bytes;
+
 /// Why a stream cannot be cut into messages.
 ///
 /// Offsets are in bytes from the beginning of the stream, after decompression unless they say otherwise.
@@ -70,6 +72,14 @@ pub enum FrameError {
         offset: u64,
         /// What was noticed.
         problem: String,
+    },
+    /// A message was left out, because the decoder was told to skip such ones. The stream goes on.
+    #[error("{reason}")]
+    Skipped {
+        /// How the message begins: all of one that is only too deep, else at most 64 KiB.
+        beginning: Bytes,
+        /// Why it was left out.
+        reason: Box<FrameError>,
     },
 }
 

@@ -13,6 +13,11 @@ pub(super) struct JsonScanner {
     state: State,
     /// For each open bracket the one that closes it.
     open: Vec<u8>,
+    /// Whether a value that is too deep is read to its end, and where that bracket stands in the last one.
+    tolerant: bool,
+    too_deep: Option<u64>,
+    /// How many brackets are open beyond the limit. Of which kind they are is not checked.
+    beyond: u64,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -36,10 +41,11 @@ impl JsonScanner {
     pub(super) fn scan(&mut self, piece: &[u8], offset: u64) -> Result<Scan, FrameError> {
         let (mut skip, mut at) = (0, 0);
         if let State::Between = self.state {
-            let Some(begin) = piece.iter().position(|b| !matches!(b, b' ' | b'\n' | b'\r' | b'\t')) else {
+            let Some(begin) = piece.iter().position(|byte| !is_space(*byte)) else {
                 return Ok(Scan { skip: piece.len(), take: 0, end: false });
             };
             self.state = begin_value(piece[begin], offset + begin as u64)?;
+            self.too_deep = None;
             skip = begin;
             // The loop reads the first byte again, except for a quote, which would end the string there.
             at = begin + usize::from(piece[begin] == b'"');
@@ -85,6 +91,7 @@ impl JsonScanner {
                 }
                 b'{' => self.open(b'}', offset + at as u64)?,
                 b'[' => self.open(b']', offset + at as u64)?,
+                b'}' | b']' if self.beyond > 0 => self.beyond -= 1,
                 b'}' | b']' => {
                     let expected = self.open.pop().unwrap_or(byte);
                     if byte != expected {
@@ -104,11 +111,23 @@ impl JsonScanner {
     }
 
     fn open(&mut self, closing: u8, offset: u64) -> Result<(), FrameError> {
-        if self.open.len() == MAX_DEPTH {
-            return Err(FrameError::TooDeep { offset, limit: MAX_DEPTH });
+        if self.open.len() < MAX_DEPTH {
+            self.open.push(closing);
+            return Ok(());
         }
-        self.open.push(closing);
-        Ok(())
+        let first = *self.too_deep.get_or_insert(offset);
+        self.beyond += 1;
+        if self.tolerant { Ok(()) } else { Err(FrameError::TooDeep { offset: first, limit: MAX_DEPTH }) }
+    }
+
+    /// From now on reads values that are too deep to their end; [`too_deep`](Self::too_deep) tells.
+    pub(super) fn tolerate_depth(&mut self) {
+        self.tolerant = true;
+    }
+
+    /// The error that the value is which is read or was read last.
+    pub(super) fn too_deep(&self) -> Option<FrameError> {
+        self.too_deep.map(|offset| FrameError::TooDeep { offset, limit: MAX_DEPTH })
     }
 
     /// Reads on inside a string to its end or that of the piece.
@@ -137,6 +156,10 @@ impl JsonScanner {
         }
         ends
     }
+}
+
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
 fn begin_value(first: u8, offset: u64) -> Result<State, FrameError> {

@@ -1,4 +1,4 @@
-//! Messages out of the bytes of a watch stream.
+//! Messages out of the bytes of a watch stream, and objects out of those of a list.
 //!
 //! In go the chunks of a response body, cut anywhere and perhaps compressed; out come the complete messages,
 //! one by one. What a message means is not looked at here.
@@ -11,6 +11,7 @@ mod error;
 mod gzip;
 mod json;
 mod length;
+mod list;
 
 use std::{collections::VecDeque, fmt, mem};
 
@@ -20,9 +21,13 @@ pub use error::FrameError;
 use gzip::Gunzip;
 use json::JsonScanner;
 use length::LengthScanner;
+use list::ListScanner;
 
 /// The largest message a [`FrameDecoder`] takes unless it is told otherwise: 16 MiB.
 pub const DEFAULT_FRAME_LIMIT: usize = 16 << 20;
+
+/// How much is kept of a message that is skipped for its size.
+const BEGINNING: usize = 64 << 10;
 
 /// How the messages of a stream follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +36,12 @@ pub enum Framing {
     Json,
     /// Each message after its length, which is four bytes, the highest first.
     LengthDelimited,
+    /// One JSON object, a list: each element of its array `items` is a message, and the last message is the
+    /// object with that array empty, its *envelope*.
+    JsonList,
 }
 
-/// Cuts a watch stream into its messages.
+/// Cuts a watch stream, or a list, into its messages.
 ///
 /// Bytes go in as they arrive; a message comes out as soon as its last byte is there. No byte is looked at
 /// twice, however small the chunks are. Of JSON only the boundaries are checked, not what lies between them.
@@ -55,15 +63,29 @@ pub enum Framing {
 /// decoder.push("\"DELETED\"}\n");
 /// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"type":"DELETED"}"#);
 /// assert_eq!(decoder.finish()?, None);
+///
+/// let mut decoder = FrameDecoder::new(Framing::JsonList);
+/// decoder.push(r#"{"kind":"PodList","items":[{"a":1},{"a":2}],"metadata":{}}"#);
+/// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"a":1}"#);
+/// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"a":2}"#);
+/// assert_eq!(decoder.next_frame()?.unwrap(), r#"{"kind":"PodList","items":[],"metadata":{}}"#);
+/// assert!(decoder.is_envelope());
 /// # Ok::<(), informer_model::FrameError>(())
 /// ```
 pub struct FrameDecoder {
     scanner: Scanner,
     limit: usize,
+    skipping: bool,
     gzip: Option<Gunzip>,
     input: Input,
     /// What earlier chunks brought of the frame that is not complete.
     partial: Vec<u8>,
+    /// How many bytes of that frame came and are not held, because it will be skipped.
+    dropped: usize,
+    /// Why it will be skipped.
+    unfit: Option<FrameError>,
+    /// Whether the last frame was the envelope of a list.
+    envelope: bool,
     /// How many bytes of the stream were read, after decompression.
     offset: u64,
     failure: Option<FrameError>,
@@ -75,13 +97,18 @@ impl FrameDecoder {
         let scanner = match framing {
             Framing::Json => Scanner::Json(JsonScanner::default()),
             Framing::LengthDelimited => Scanner::Length(LengthScanner::default()),
+            Framing::JsonList => Scanner::List(ListScanner::default()),
         };
         Self {
             scanner,
             limit: DEFAULT_FRAME_LIMIT,
+            skipping: false,
             gzip: None,
             input: Input::default(),
             partial: Vec::new(),
+            dropped: 0,
+            unfit: None,
+            envelope: false,
             offset: 0,
             failure: None,
         }
@@ -91,6 +118,19 @@ impl FrameDecoder {
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Leaves out messages that are too large or too deep: each is a [`FrameError::Skipped`] where it would have
+    /// come, after which the stream goes on. The envelope of a list is never left out.
+    #[must_use]
+    pub fn skipping(mut self) -> Self {
+        self.skipping = true;
+        match &mut self.scanner {
+            Scanner::Json(values) => values.tolerate_depth(),
+            Scanner::List(list) => list.values().tolerate_depth(),
+            Scanner::Length(_) => {}
+        }
         self
     }
 
@@ -115,14 +155,22 @@ impl FrameDecoder {
     pub fn next_frame(&mut self) -> Result<Option<Bytes>, FrameError> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
-            None => self.read().map_err(|failure| self.fail(failure)),
+            None => match self.read() {
+                Err(failure) if !matches!(failure, FrameError::Skipped { .. }) => Err(self.fail(failure)),
+                outcome => outcome,
+            },
         }
+    }
+
+    /// Whether the message that came last is the envelope of a list.
+    pub fn is_envelope(&self) -> bool {
+        self.envelope
     }
 
     /// The stream has ended: like [`next_frame`](Self::next_frame), but `None` means that it ended well,
     /// between two messages. To be called until then.
     ///
-    /// A number that only the end of the stream completes comes from here. A message or a gzip member of
+    /// A number that only the end of the stream completes comes from here. A message, a list or a gzip member of
     /// which only a part came is an error.
     pub fn finish(&mut self) -> Result<Option<Bytes>, FrameError> {
         if let Some(frame) = self.next_frame()? {
@@ -132,7 +180,11 @@ impl FrameDecoder {
         if cut_member.is_none() && self.scanner.ends_here() {
             return Ok(Some(mem::take(&mut self.partial).into_boxed_slice().into()));
         }
-        match self.scanner.prefix() + self.partial.len() {
+        if let Some(offset) = self.scanner.unfinished_list() {
+            let pending = usize::try_from(self.offset - offset).unwrap_or(usize::MAX);
+            return Err(self.fail(FrameError::Truncated { offset, pending }));
+        }
+        match self.scanner.prefix() + self.partial.len() + self.dropped {
             0 => cut_member.map_or(Ok(None), |cut| Err(self.fail(cut))),
             pending => {
                 let offset = self.offset - pending as u64;
@@ -143,7 +195,8 @@ impl FrameDecoder {
 
     /// How many bytes are held: those not yet read, and those of a message that is not complete.
     pub fn buffered(&self) -> usize {
-        self.input.len + self.gzip.as_ref().map_or(0, |gzip| gzip.plain().len()) + self.partial.len()
+        let plain = self.gzip.as_ref().map_or(0, |gzip| gzip.plain().len());
+        self.input.len + plain + self.partial.len() + self.scanner.held()
     }
 
     fn read(&mut self) -> Result<Option<Bytes>, FrameError> {
@@ -157,15 +210,32 @@ impl FrameDecoder {
             }
             // One byte more than there is room for tells a frame that ends at the limit from one that does
             // not, and lets every cut of a stream fail with the same error.
-            let room = self.limit.saturating_sub(self.partial.len());
+            let room =
+                if self.dropped > 0 { usize::MAX } else { self.limit.saturating_sub(self.partial.len()) };
             let piece = &piece[..piece.len().min(room.saturating_add(1))];
-            let Scan { skip, take, end } = self.scanner.scan(piece, self.offset, self.limit)?;
-            if self.partial.len() + take > self.limit {
-                let offset = self.offset + skip as u64 - self.partial.len() as u64;
-                return Err(FrameError::TooLarge { offset, limit: self.limit, announced: None });
+            let Scan { skip, take, end } =
+                self.scanner.scan(piece, self.offset, self.limit, self.skipping)?;
+            if self.unfit.is_none() && take > 0 {
+                self.unfit = self.scanner.too_deep();
             }
-            let part = &piece[skip..skip + take];
-            let frame = if end && self.partial.is_empty() {
+            let mut part = &piece[skip..skip + take];
+            if self.dropped > 0 || self.partial.len() + take > self.limit {
+                let offset = self.offset + skip as u64 - self.partial.len() as u64;
+                let too_large = FrameError::TooLarge { offset, limit: self.limit, announced: None };
+                if !self.skipping {
+                    return Err(too_large);
+                }
+                self.unfit.get_or_insert(too_large);
+                let came = self.partial.len() + take;
+                self.partial.truncate(BEGINNING.min(self.limit));
+                part = &part[..take.min(BEGINNING.min(self.limit) - self.partial.len())];
+                self.dropped += came - self.partial.len() - part.len();
+            }
+            let envelope = self.scanner.envelope();
+            self.envelope = envelope.is_some();
+            let frame = if let Some(envelope) = envelope {
+                Some(envelope.into_boxed_slice().into())
+            } else if end && self.partial.is_empty() {
                 Some(Bytes::copy_from_slice(part))
             } else {
                 append(&mut self.partial, part, self.limit);
@@ -176,8 +246,12 @@ impl FrameDecoder {
                 Some(gzip) => gzip.advance(skip + take),
             }
             self.offset += (skip + take) as u64;
-            if frame.is_some() {
-                return Ok(frame);
+            if let Some(frame) = frame {
+                self.dropped = 0;
+                return match self.unfit.take() {
+                    None => Ok(Some(frame)),
+                    Some(reason) => Err(FrameError::Skipped { beginning: frame, reason: reason.into() }),
+                };
             }
         }
     }
@@ -186,6 +260,9 @@ impl FrameDecoder {
     fn fail(&mut self, failure: FrameError) -> FrameError {
         self.failure = Some(failure.clone());
         (self.input, self.partial, self.gzip) = (Input::default(), Vec::new(), None);
+        if let Scanner::List(list) = &mut self.scanner {
+            *list = ListScanner::default();
+        }
         failure
     }
 }
@@ -223,14 +300,50 @@ struct Scan {
 enum Scanner {
     Json(JsonScanner),
     Length(LengthScanner),
+    List(ListScanner),
 }
 
 impl Scanner {
     /// Looks at the bytes of the stream that begin at `offset` and were not looked at before.
-    fn scan(&mut self, piece: &[u8], offset: u64, limit: usize) -> Result<Scan, FrameError> {
+    fn scan(&mut self, piece: &[u8], offset: u64, limit: usize, skipping: bool) -> Result<Scan, FrameError> {
         match self {
             Self::Json(json) => json.scan(piece, offset),
-            Self::Length(length) => length.scan(piece, offset, limit),
+            // A message that will be skipped may announce any length.
+            Self::Length(length) => length.scan(piece, offset, if skipping { usize::MAX } else { limit }),
+            Self::List(list) => list.scan(piece, offset, limit),
+        }
+    }
+
+    /// Whether the frame is too deep, as far as it came; only when that is tolerated.
+    fn too_deep(&mut self) -> Option<FrameError> {
+        match self {
+            Self::Json(json) => json.too_deep(),
+            Self::List(list) => list.values().too_deep(),
+            Self::Length(_) => None,
+        }
+    }
+
+    /// The envelope of a list, once, when it is complete.
+    fn envelope(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::List(list) => list.envelope(),
+            _ => None,
+        }
+    }
+
+    /// Where a list begins that is not complete.
+    fn unfinished_list(&self) -> Option<u64> {
+        match self {
+            Self::List(list) => list.unfinished(),
+            _ => None,
+        }
+    }
+
+    /// How many bytes are kept beside those of the frame.
+    fn held(&self) -> usize {
+        match self {
+            Self::List(list) => list.held(),
+            _ => 0,
         }
     }
 
@@ -238,14 +351,14 @@ impl Scanner {
     fn ends_here(&mut self) -> bool {
         match self {
             Self::Json(json) => json.ends_here(),
-            Self::Length(_) => false,
+            Self::Length(_) | Self::List(_) => false,
         }
     }
 
     /// How many bytes before the frame were skipped that belong to it.
     fn prefix(&self) -> usize {
         match self {
-            Self::Json(_) => 0,
+            Self::Json(_) | Self::List(_) => 0,
             Self::Length(length) => length.prefix(),
         }
     }

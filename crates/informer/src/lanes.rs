@@ -1,0 +1,186 @@
+//! The sources of one informer, each with its reflector and its queue, side by side.
+//!
+//! An informer has one lane, or one for each namespace of a list. Lanes fail and recover on their own. What
+//! comes out of them goes through one hand, which knows the version that all of them have reached.
+
+use std::{
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use informer_model::ResourceVersion;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    monitor::Monitor,
+    panic_message,
+    queue::{AnyQueue, Delta, Popped, QueueKind, SharedQueue, Transform},
+    reflector::{Reflector, Settings},
+    source::ListWatch,
+    store::{Batch, Store},
+};
+
+/// How many deltas are applied in one step.
+const BATCH: usize = 1_024;
+/// After a reflector panicked, which its source or its decoder can bring about, it begins anew so much later.
+const AFTER_PANIC: Duration = Duration::from_secs(5);
+
+pub(crate) type LaneQueue<K> = SharedQueue<K, AnyQueue<K>>;
+pub(crate) type LaneBatch<K> = Popped<K, AnyQueue<K>>;
+
+/// What a lane needs to begin, and to begin anew.
+pub(crate) struct Route<K> {
+    pub(crate) sources: Vec<Arc<dyn ListWatch<K>>>,
+    pub(crate) settings: Settings,
+    pub(crate) seed: Option<u64>,
+    pub(crate) queue: QueueKind,
+    pub(crate) transform: Option<Transform<K>>,
+}
+
+pub(crate) struct Lanes<K> {
+    route: Route<K>,
+    store: Store<K>,
+    monitor: Arc<Monitor>,
+    queues: Vec<LaneQueue<K>>,
+    /// The version that each lane has reached.
+    versions: Vec<ResourceVersion>,
+    /// Each ends with its lane, and with what a panic said if it died of one.
+    reflectors: JoinSet<(usize, Option<String>)>,
+    stop: CancellationToken,
+    /// The lane that is looked at first, so that none of them is forgotten for a busy one.
+    turn: usize,
+}
+
+impl<K: Send + Sync + 'static> Lanes<K> {
+    /// Starts the reflectors.
+    pub(crate) fn start(
+        route: Route<K>,
+        store: Store<K>,
+        monitor: Arc<Monitor>,
+        stop: CancellationToken,
+    ) -> Self {
+        let count = route.sources.len();
+        let queue = || SharedQueue::new(AnyQueue::new(route.queue, &store), None);
+        let mut lanes = Self {
+            queues: (0..count).map(|_| queue()).collect(),
+            versions: vec![ResourceVersion::UNSET; count],
+            route,
+            store,
+            monitor,
+            reflectors: JoinSet::new(),
+            stop,
+            turn: 0,
+        };
+        for lane in 0..count {
+            lanes.reflect(lane, Duration::ZERO);
+        }
+        lanes
+    }
+
+    fn reflect(&mut self, lane: usize, delay: Duration) {
+        let Some(source) = self.route.sources.get(lane) else { return };
+        let (settings, queue) = (self.route.settings.clone(), self.queues[lane].clone());
+        let monitor = Arc::clone(&self.monitor);
+        let mut reflector = Reflector::lane(Arc::clone(source), queue, settings.clone(), monitor, lane)
+            .transform(self.route.transform.clone())
+            .reuse(self.store.clone());
+        if let Some(seed) = self.route.seed {
+            reflector = reflector.seed(settings, seed.wrapping_add(lane as u64));
+        }
+        let stop = self.stop.clone();
+        self.reflectors.spawn(async move {
+            let reflecting = async {
+                if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_some() {
+                    reflector.run(stop.clone()).await;
+                }
+            };
+            let ended = AssertUnwindSafe(reflecting).catch_unwind().await;
+            (lane, ended.err().map(|panic| panic_message(&*panic)))
+        });
+    }
+
+    /// The next batch of any lane, or `None` when all are closed and nothing is left. May be dropped and
+    /// called again.
+    pub(crate) async fn next(&mut self) -> Option<(usize, LaneBatch<K>)> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, LaneBatch<K>)>> {
+        while let Poll::Ready(Some(ended)) = self.reflectors.poll_join_next(context) {
+            if let Ok((lane, Some(message))) = ended {
+                let (informer, again_in) = (self.monitor.name(), AFTER_PANIC);
+                tracing::error!(informer, message, ?again_in, "a reflector panicked; it begins anew");
+                self.reflect(lane, AFTER_PANIC);
+            }
+        }
+        let count = self.queues.len();
+        let mut closed = 0;
+        for offset in 0..count {
+            let lane = (self.turn + offset) % count;
+            match self.queues[lane].poll_pop(context, BATCH) {
+                Poll::Ready(Some(batch)) => {
+                    self.turn = (lane + 1) % count;
+                    return Poll::Ready(Some((lane, batch)));
+                }
+                Poll::Ready(None) => closed += 1,
+                Poll::Pending => {}
+            }
+        }
+        if closed == count { Poll::Ready(None) } else { Poll::Pending }
+    }
+
+    /// Notes what a batch says of versions before it is applied.
+    pub(crate) fn note_versions(&mut self, lane: usize, deltas: &[Delta<K>]) {
+        let reached = deltas.iter().rev().find_map(|delta| match delta {
+            Delta::Bookmark(version) => Some(version),
+            Delta::ReplacedAll(list) => Some(&list.version),
+            _ => None,
+        });
+        if let (Some(reached), Some(version)) = (reached, self.versions.get_mut(lane)) {
+            *version = reached.clone();
+        }
+    }
+
+    /// Sets the store to the version that every lane has reached. With one lane the batch did it itself.
+    pub(crate) fn settle_version(&self, batch: &mut Batch<'_, K>) {
+        if let [first, rest @ ..] = &self.versions[..] {
+            if !rest.is_empty() {
+                let least = rest.iter().fold(first, |least, version| {
+                    if version.is_unset() || version < least { version } else { least }
+                });
+                batch.set_resource_version(least.clone());
+            }
+        }
+    }
+
+    /// Whether every lane's first list has been applied.
+    pub(crate) fn has_synced(&self) -> bool {
+        self.queues.iter().all(SharedQueue::has_synced)
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.queues.iter().map(SharedQueue::len).sum()
+    }
+
+    /// Has all of the cache shown to the handlers again. It is the cache of all lanes: one of them is enough.
+    pub(crate) fn resync(&self) {
+        if let Some(queue) = self.queues.first() {
+            // Closed, it is ending: nobody needs a resync any more.
+            let _ = queue.resync();
+        }
+    }
+
+    /// Ends the reflectors, then closes the queues. What waits in them can still be taken out.
+    pub(crate) async fn stop(&mut self) {
+        self.stop.cancel();
+        while self.reflectors.join_next().await.is_some() {}
+        for queue in &self.queues {
+            queue.close();
+        }
+    }
+}

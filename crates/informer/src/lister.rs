@@ -1,0 +1,168 @@
+//! Reading the cache the way programs for Kubernetes are used to: by selector, by namespace, by name.
+//!
+//! A [`Lister`] is a [`Store`] that knows what its objects are called, so that what is missing can be named.
+//! To look at many objects without copying handles, take a [`Snapshot`](Lister::snapshot).
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use informer_model::{GroupVersionResource, ObjectKey, Selector, Status};
+use kube::Resource;
+
+use crate::{
+    Object,
+    store::{Snapshot, Store},
+};
+
+/// Reads the objects of one kind from the cache. Cloning is a counter.
+///
+/// ```
+/// use informer::{Lister, Object, model::Selector, store};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+///
+/// let (mut writer, store) = store::new::<Pod>();
+/// let labels = Some([("app".to_owned(), "web".to_owned())].into());
+/// let (name, namespace) = (Some("web-0".into()), Some("shop".into()));
+/// let metadata = ObjectMeta { name, namespace, labels, ..Default::default() };
+/// let pod = Object::new(Pod { metadata, ..Default::default() })?;
+/// writer.write(|batch| batch.insert(pod));
+///
+/// let pods = Lister::new(store);
+/// assert_eq!(pods.list(&"app in (web,db)".parse()?).len(), 1);
+/// let shop = pods.namespace("shop");
+/// assert_eq!(shop.list(&Selector::everything()).len(), 1);
+/// assert!(shop.get("web-0").is_ok());
+/// let missing = pods.get("shop/web-1").unwrap_err();
+/// assert_eq!(missing.to_string(), r#"pods "shop/web-1" not found in the cache"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Lister<K> {
+    store: Store<K>,
+    resource: Arc<ResourceName>,
+}
+
+/// What the objects are called in messages.
+struct ResourceName {
+    group: String,
+    plural: String,
+}
+
+/// There is no such object in the cache. It may be on the server: the cache is a little behind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} {key:?} not found in the cache", qualified(plural, group))]
+pub struct NotFound {
+    /// The API group of the resource, empty for the core group.
+    pub group: String,
+    /// The plural name of the resource.
+    pub plural: String,
+    /// What was asked for: `namespace/name`, or `name` alone.
+    pub key: String,
+}
+
+fn qualified(plural: &str, group: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
+/// 404, as a server answers when it is asked for the object.
+impl From<NotFound> for Status {
+    fn from(missing: NotFound) -> Self {
+        let name = missing.key.rsplit('/').next().unwrap_or_default();
+        Self::not_found(&missing.plural, &missing.group, name)
+    }
+}
+
+impl<K> Lister<K> {
+    /// A lister for a kind that knows what it is called.
+    pub fn new(store: Store<K>) -> Self
+    where
+        K: Resource<DynamicType: Default>,
+    {
+        let kind = K::DynamicType::default();
+        let (group, plural) = (K::group(&kind).into_owned(), K::plural(&kind).into_owned());
+        Self { store, resource: Arc::new(ResourceName { group, plural }) }
+    }
+
+    /// A lister for objects of any kind, which are those of a resource.
+    pub fn of_resource(store: Store<K>, resource: &GroupVersionResource) -> Self {
+        let (group, plural) = (resource.group().to_owned(), resource.resource().to_owned());
+        Self { store, resource: Arc::new(ResourceName { group, plural }) }
+    }
+
+    /// All objects whose labels match, at one point in time, in the order of keys.
+    pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
+        self.store.list(selector)
+    }
+
+    /// One object by its key, which is an [`ObjectKey`] or a text: `namespace/name`, or `name` for a kind
+    /// without namespaces.
+    pub fn get<Q: Borrow<str> + ?Sized>(&self, key: &Q) -> Result<Object<K>, NotFound> {
+        let key = key.borrow();
+        // A text that cannot be a key is the key of nothing.
+        self.find(key.parse().ok(), || key.to_owned())
+    }
+
+    /// The objects of one namespace. `""` stands for objects without one.
+    pub fn namespace(&self, namespace: &str) -> NamespaceLister<K> {
+        NamespaceLister { lister: self.clone(), namespace: namespace.into() }
+    }
+
+    /// Everything at this moment, to look at without copying: [`Snapshot::iter`], [`Snapshot::list`].
+    pub fn snapshot(&self) -> Snapshot<K> {
+        self.store.snapshot()
+    }
+
+    fn find(&self, key: Option<ObjectKey>, asked: impl FnOnce() -> String) -> Result<Object<K>, NotFound> {
+        key.and_then(|key| self.store.get(&key)).ok_or_else(|| {
+            let ResourceName { group, plural } = &*self.resource;
+            NotFound { group: group.clone(), plural: plural.clone(), key: asked() }
+        })
+    }
+}
+
+/// Reads the objects of one kind and one namespace from the cache.
+pub struct NamespaceLister<K> {
+    lister: Lister<K>,
+    namespace: Arc<str>,
+}
+
+impl<K> NamespaceLister<K> {
+    /// All objects of the namespace whose labels match, at one point in time, in the order of names.
+    pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
+        let snapshot = self.lister.snapshot();
+        snapshot.list_namespace(&self.namespace, selector).into_iter().cloned().collect()
+    }
+
+    /// One object of the namespace by its name.
+    pub fn get(&self, name: &str) -> Result<Object<K>, NotFound> {
+        let key = ObjectKey::new(Some(&self.namespace), name).ok();
+        self.lister.find(key, || match &*self.namespace {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        })
+    }
+}
+
+impl<K> Clone for Lister<K> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), resource: Arc::clone(&self.resource) }
+    }
+}
+
+impl<K> Clone for NamespaceLister<K> {
+    fn clone(&self) -> Self {
+        Self { lister: self.lister.clone(), namespace: Arc::clone(&self.namespace) }
+    }
+}
+
+impl<K> fmt::Debug for Lister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ResourceName { group, plural } = &*self.resource;
+        write!(f, "Lister({}: {} objects)", qualified(plural, group), self.store.len())
+    }
+}
+
+impl<K> fmt::Debug for NamespaceLister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} in namespace {:?}", self.lister, self.namespace)
+    }
+}

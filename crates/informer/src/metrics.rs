@@ -1,0 +1,90 @@
+//! What an informer tells about itself while it works, for a monitoring system.
+
+use std::time::Duration;
+
+/// Takes an informer's measurements. Give one to an informer's builder.
+///
+/// It is called between batches, from the informer's own tasks: it should be quick and must not block.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use informer::metrics::{Measurement, Metrics};
+///
+/// #[derive(Default)]
+/// struct Relists(AtomicU64);
+///
+/// impl Metrics for Relists {
+///     fn record(&self, _informer: &str, measurement: Measurement<'_>) {
+///         if let Measurement::Relist { .. } = measurement {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// ```
+pub trait Metrics: Send + Sync + 'static {
+    /// Something was measured, at the informer with this name.
+    fn record(&self, informer: &str, measurement: Measurement<'_>);
+}
+
+/// One thing that was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Measurement<'a> {
+    /// A list was complete.
+    Listed {
+        /// How many objects it had.
+        objects: usize,
+        /// From the first request to the last byte.
+        took: Duration,
+    },
+    /// A list failed.
+    ListFailed,
+    /// A list has to be repeated after the first one, for this reason.
+    Relist {
+        /// A few words that do not vary, like `version expired`.
+        cause: &'static str,
+    },
+    /// A watch was opened.
+    WatchOpened,
+    /// A watch could not be opened, or ended in a way that a server does not mean.
+    WatchFailed,
+    /// A batch of changes is in the cache.
+    Applied {
+        /// Objects that are new.
+        added: usize,
+        /// Objects that have changed.
+        updated: usize,
+        /// Objects that are gone.
+        deleted: usize,
+    },
+    /// Something in a watch had no business there and was skipped.
+    Skipped,
+    /// How many objects are quarantined now.
+    Quarantined(usize),
+    /// How many entries wait between the server and the cache now.
+    QueueDepth(usize),
+    /// What is in the cache now.
+    StoreSize {
+        /// Objects.
+        objects: usize,
+        /// What they took on the wire, in bytes.
+        bytes: u64,
+    },
+    /// How many events wait for a handler now.
+    HandlerLag {
+        /// The handler's name.
+        handler: &'a str,
+        /// Events.
+        pending: usize,
+    },
+    /// A handler panicked.
+    HandlerPanicked {
+        /// The handler's name.
+        handler: &'a str,
+    },
+    /// The first list is in the cache.
+    Synced {
+        /// Since the informer was started.
+        took: Duration,
+    },
+}

@@ -1,0 +1,308 @@
+//! What an informer's parts note about themselves, in one place: for `health()`, the log and the metrics.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use informer_model::ResourceVersion;
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    health::{Health, Life, SourceHealth, SyncError, Trouble},
+    metrics::{Measurement, Metrics},
+    panic_message,
+    reflector::{Phase, Problem, Remedy},
+    source::Unusable,
+};
+
+/// Told of every problem of a round, as it happens.
+pub(crate) type ProblemHandler = Arc<dyn Fn(&Problem, Remedy) + Send + Sync>;
+
+pub(crate) struct Monitor {
+    name: String,
+    metrics: Option<Arc<dyn Metrics>>,
+    on_problem: Option<ProblemHandler>,
+    /// What the whole informer is up to, for those who wait for a change of it.
+    progress: watch::Sender<Progress>,
+    state: Mutex<State>,
+}
+
+/// How far the informer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) life: Life,
+    pub(crate) synced: bool,
+}
+
+struct State {
+    lanes: Vec<Lane>,
+    /// What cannot be used, by the lane it came from and its name.
+    quarantine: BTreeMap<(usize, String), Unusable>,
+    started: Option<Instant>,
+}
+
+struct Lane {
+    description: String,
+    phase: Phase,
+    since: Instant,
+    version: ResourceVersion,
+    trouble: Option<Noted>,
+    last_trouble: Option<Noted>,
+}
+
+struct Noted {
+    problem: Problem,
+    remedy: Remedy,
+    times: u64,
+    began: Instant,
+    last: Instant,
+}
+
+impl Noted {
+    fn told(&self) -> Trouble {
+        Trouble {
+            problem: self.problem.clone(),
+            remedy: self.remedy,
+            times: self.times,
+            began: self.began.elapsed(),
+            last: self.last.elapsed(),
+        }
+    }
+}
+
+impl Monitor {
+    pub(crate) fn new(name: String, descriptions: Vec<String>) -> Self {
+        let now = Instant::now();
+        let lane = |description| Lane {
+            description,
+            phase: Phase::Idle,
+            since: now,
+            version: ResourceVersion::UNSET,
+            trouble: None,
+            last_trouble: None,
+        };
+        let lanes = descriptions.into_iter().map(lane).collect();
+        Self {
+            name,
+            metrics: None,
+            on_problem: None,
+            progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
+            state: Mutex::new(State { lanes, quarantine: BTreeMap::new(), started: None }),
+        }
+    }
+
+    pub(crate) fn with_metrics(mut self, metrics: Option<Arc<dyn Metrics>>) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    pub(crate) fn with_problem_handler(mut self, handler: Option<ProblemHandler>) -> Self {
+        self.on_problem = handler;
+        self
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn metrics(&self) -> Option<&Arc<dyn Metrics>> {
+        self.metrics.as_ref()
+    }
+
+    pub(crate) fn measure(&self, measurement: Measurement<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.record(&self.name, measurement);
+        }
+    }
+
+    // The informer as a whole
+
+    /// Notes that the informer begins, unless it did before.
+    pub(crate) fn start(&self) -> Result<(), Life> {
+        let mut before = Life::NotStarted;
+        self.progress.send_if_modified(|progress| {
+            before = progress.life;
+            if before == Life::NotStarted {
+                progress.life = Life::Running;
+            }
+            before == Life::NotStarted
+        });
+        if before != Life::NotStarted {
+            return Err(before);
+        }
+        self.lock().started = Some(Instant::now());
+        tracing::debug!(informer = self.name, "started");
+        Ok(())
+    }
+
+    pub(crate) fn synced(&self, objects: usize) {
+        let took = self.lock().started.map(|started| started.elapsed()).unwrap_or_default();
+        self.progress.send_modify(|progress| progress.synced = true);
+        self.measure(Measurement::Synced { took });
+        tracing::info!(informer = self.name, objects, ?took, "synced");
+    }
+
+    pub(crate) fn stop(&self) {
+        self.progress.send_modify(|progress| progress.life = Life::Stopped);
+        tracing::debug!(informer = self.name, "stopped");
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        *self.progress.borrow()
+    }
+
+    /// Waits until the first list is in the cache, which has so many objects.
+    pub(crate) async fn wait_until_synced(
+        &self,
+        within: Duration,
+        objects: impl Fn() -> usize,
+    ) -> Result<(), SyncError> {
+        let mut progress = self.progress.subscribe();
+        let decided = progress.wait_for(|progress| progress.synced || progress.life == Life::Stopped);
+        let Ok(decided) = tokio::time::timeout(within, decided).await else {
+            let health = Box::new(self.health(objects()));
+            return Err(SyncError::Deadline { waited: within, health });
+        };
+        if decided.is_ok_and(|progress| progress.synced) {
+            Ok(())
+        } else {
+            Err(SyncError::Stopped { informer: self.name.clone() })
+        }
+    }
+
+    // Its reflectors
+
+    pub(crate) fn phase(&self, lane: usize, phase: Phase, version: &ResourceVersion) {
+        let mut state = self.lock();
+        let Some(lane) = state.lanes.get_mut(lane) else { return };
+        if lane.phase != phase {
+            (lane.phase, lane.since) = (phase, Instant::now());
+            tracing::debug!(informer = self.name, source = lane.description, ?phase, "goes on");
+        }
+        if lane.version != *version {
+            lane.version = version.clone();
+        }
+    }
+
+    /// Notes a problem. The log gets a line when the state changes, not for every repetition.
+    pub(crate) fn problem(&self, lane: usize, problem: Problem, remedy: Remedy) {
+        if let Some(tell) = &self.on_problem {
+            let told = catch_unwind(AssertUnwindSafe(|| tell(&problem, remedy)));
+            if let Err(panic) = told {
+                let message = panic_message(&*panic);
+                tracing::error!(informer = self.name, message, "the watch-error handler panicked");
+            }
+        }
+        let now = Instant::now();
+        let mut state = self.lock();
+        let Some(lane) = state.lanes.get_mut(lane) else { return };
+        // A watch that goes on at once, or a question that was not answered, is no change of state.
+        let harmless = matches!(remedy, Remedy::GoOn) || remedy == Remedy::Rewatch(Duration::ZERO);
+        let news = lane.trouble.as_ref().is_none_or(|known| known.problem.cause() != problem.cause());
+        if news && !harmless {
+            let advice = problem.advice();
+            tracing::warn!(informer = self.name, source = lane.description, %problem, %remedy, advice, "in trouble");
+        } else {
+            tracing::debug!(informer = self.name, source = lane.description, %problem, %remedy, "a problem");
+        }
+        let fresh = Noted { problem, remedy, times: 1, began: now, last: now };
+        match &mut lane.trouble {
+            None if harmless => lane.last_trouble = Some(fresh),
+            Some(_) if harmless => {}
+            Some(known) => {
+                (known.problem, known.remedy, known.last) = (fresh.problem, remedy, now);
+                known.times += 1;
+            }
+            none => *none = Some(fresh),
+        }
+    }
+
+    /// Notes that a source works again.
+    pub(crate) fn recovered(&self, lane: usize) {
+        let mut state = self.lock();
+        let Some(lane) = state.lanes.get_mut(lane) else { return };
+        if let Some(trouble) = lane.trouble.take() {
+            let lasted = trouble.began.elapsed();
+            let (name, source, times) = (&self.name, &lane.description, trouble.times);
+            tracing::info!(informer = name, source, times, ?lasted, "works again");
+            lane.last_trouble = Some(trouble);
+        }
+    }
+
+    // What cannot be used
+
+    pub(crate) fn quarantine(&self, lane: usize, unusable: Unusable) {
+        self.warn_of(&unusable);
+        let mut state = self.lock();
+        state.quarantine.insert((lane, unusable.name.clone()), unusable);
+        let count = state.quarantine.len();
+        drop(state);
+        self.measure(Measurement::Quarantined(count));
+    }
+
+    /// Notes what a list has that cannot be used; everything else from that source can.
+    pub(crate) fn quarantine_list(&self, lane: usize, unusable: Vec<Unusable>) {
+        let mut state = self.lock();
+        if unusable.is_empty() && state.quarantine.is_empty() {
+            return;
+        }
+        let known = std::mem::take(&mut state.quarantine);
+        let (before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            known.into_iter().partition(|((from, _), _)| *from == lane);
+        state.quarantine = others;
+        for one in unusable {
+            if before.get(&(lane, one.name.clone())).is_none_or(|known| known.error != one.error) {
+                self.warn_of(&one);
+            }
+            state.quarantine.insert((lane, one.name.clone()), one);
+        }
+        let count = state.quarantine.len();
+        drop(state);
+        self.measure(Measurement::Quarantined(count));
+    }
+
+    /// An object is usable again, or gone.
+    pub(crate) fn release(&self, lane: usize, name: &str) {
+        let mut state = self.lock();
+        if state.quarantine.is_empty() {
+            return;
+        }
+        if state.quarantine.remove(&(lane, name.to_owned())).is_some() {
+            let count = state.quarantine.len();
+            drop(state);
+            self.measure(Measurement::Quarantined(count));
+        }
+    }
+
+    pub(crate) fn quarantined(&self) -> Vec<Unusable> {
+        self.lock().quarantine.values().cloned().collect()
+    }
+
+    fn warn_of(&self, unusable: &Unusable) {
+        let Unusable { name, error, .. } = unusable;
+        tracing::warn!(informer = self.name, object = name, error, "quarantined: it cannot be used");
+    }
+
+    pub(crate) fn health(&self, objects: usize) -> Health {
+        let Progress { life, synced } = self.progress();
+        let state = self.lock();
+        let source = |lane: &Lane| SourceHealth {
+            description: lane.description.clone(),
+            phase: lane.phase,
+            lasting: lane.since.elapsed(),
+            version: lane.version.clone(),
+            trouble: lane.trouble.as_ref().map(Noted::told),
+            last_trouble: lane.last_trouble.as_ref().map(Noted::told),
+        };
+        let sources = state.lanes.iter().map(source).collect();
+        let quarantined = state.quarantine.len();
+        Health { informer: self.name.clone(), life, synced, objects, quarantined, sources }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,294 @@
+//! [`Metrics`] that a Prometheus server can scrape.
+//!
+//! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
+//! name of the informer that was measured. All names begin with `informer_`.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{
+        MetricType,
+        counter::Counter,
+        family::{Family, MetricConstructor},
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+    },
+    registry::{Metric, Registry, Unit},
+};
+use tokio::time::Instant;
+
+use crate::metrics::{Measurement, Metrics};
+
+/// Measurements as Prometheus series. One for all informers of a program: each has its own label.
+///
+/// ```
+/// use informer::{PrometheusMetrics, metrics::{Measurement, Metrics}};
+/// use prometheus_client::{encoding::text::encode, registry::Registry};
+///
+/// let mut registry = Registry::default();
+/// let metrics = PrometheusMetrics::new(&mut registry);
+/// metrics.record("pods", Measurement::WatchOpened);
+///
+/// let mut text = String::new();
+/// encode(&mut text, &registry)?;
+/// assert!(text.contains(r#"informer_watches_total{informer="pods"} 1"#));
+/// # Ok::<(), std::fmt::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PrometheusMetrics {
+    lists: Count<OfInformer>,
+    list_failures: Count<OfInformer>,
+    list_objects: Level<OfInformer>,
+    list_duration: Family<OfInformer, Histogram, ListBuckets>,
+    relists: Count<OfCause>,
+    watches: Count<OfInformer>,
+    watch_failures: Count<OfInformer>,
+    events: Count<OfChange>,
+    last_events: LastEvents,
+    skipped: Count<OfInformer>,
+    quarantined: Level<OfInformer>,
+    queue_depth: Level<OfInformer>,
+    store_objects: Level<OfInformer>,
+    store_bytes: Level<OfInformer>,
+    handler_pending: Level<OfHandler>,
+    handler_panics: Count<OfHandler>,
+    sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
+}
+
+type Count<Labels> = Family<Labels, Counter>;
+type Level<Labels> = Family<Labels, Gauge<u64, AtomicU64>>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfInformer {
+    informer: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCause {
+    informer: String,
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfChange {
+    informer: String,
+    change: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfHandler {
+    informer: String,
+    handler: String,
+}
+
+/// A list takes from a few milliseconds to minutes.
+#[derive(Debug, Clone)]
+struct ListBuckets;
+
+impl MetricConstructor<Histogram> for ListBuckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0])
+    }
+}
+
+/// When each informer had its last event. How long ago that is depends on when somebody asks.
+#[derive(Debug, Clone, Default)]
+struct LastEvents(Arc<Mutex<BTreeMap<String, Instant>>>);
+
+impl LastEvents {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, informer: &str) {
+        let now = Instant::now();
+        let mut times = self.lock();
+        match times.get_mut(informer) {
+            Some(time) => *time = now,
+            None => drop(times.insert(informer.to_owned(), now)),
+        }
+    }
+}
+
+impl Collector for LastEvents {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let times = self.lock();
+        if times.is_empty() {
+            return Ok(());
+        }
+        let help = "Time since the last change of the cache.";
+        let mut family =
+            encoder.encode_descriptor("last_event_age", help, Some(&Unit::Seconds), MetricType::Gauge)?;
+        for (informer, time) in &*times {
+            let age = ConstGauge::new(time.elapsed().as_secs_f64());
+            age.encode(family.encode_family(&[("informer", informer.as_str())])?)?;
+        }
+        Ok(())
+    }
+}
+
+impl PrometheusMetrics {
+    /// Registers all series. The registry adds its own prefix, if it has one.
+    pub fn new(registry: &mut Registry) -> Self {
+        let registry = registry.sub_registry_with_prefix("informer");
+        let last_events = LastEvents::default();
+        registry.register_collector(Box::new(last_events.clone()));
+        Self {
+            lists: add(registry, "lists", "Complete lists", Family::default()),
+            list_failures: add(registry, "list_failures", "Lists that failed", Family::default()),
+            list_objects: add(
+                registry,
+                "list_objects",
+                "Objects in the last complete list",
+                Family::default(),
+            ),
+            list_duration: add_with_unit(
+                registry,
+                "list_duration",
+                "Time from the first request of a list to its last byte",
+                Unit::Seconds,
+                Family::new_with_constructor(ListBuckets),
+            ),
+            relists: add(registry, "relists", "Lists that had to be repeated, by cause", Family::default()),
+            watches: add(registry, "watches", "Watches that were opened", Family::default()),
+            watch_failures: add(
+                registry,
+                "watch_failures",
+                "Watches that could not be opened or broke",
+                Family::default(),
+            ),
+            events: add(
+                registry,
+                "events",
+                "Changes of the cache, by what became of the object",
+                Family::default(),
+            ),
+            last_events,
+            skipped: add(
+                registry,
+                "skipped",
+                "Items of watches that had no business there and were skipped",
+                Family::default(),
+            ),
+            quarantined: add(
+                registry,
+                "quarantined_objects",
+                "Objects that exist but cannot be used",
+                Family::default(),
+            ),
+            queue_depth: add(
+                registry,
+                "queue_depth",
+                "Entries that wait between the server and the cache",
+                Family::default(),
+            ),
+            store_objects: add(registry, "store_objects", "Objects in the cache", Family::default()),
+            store_bytes: add_with_unit(
+                registry,
+                "store",
+                "What the objects in the cache took on the wire",
+                Unit::Bytes,
+                Family::default(),
+            ),
+            handler_pending: add(
+                registry,
+                "handler_pending",
+                "Events that wait for a handler",
+                Family::default(),
+            ),
+            handler_panics: add(registry, "handler_panics", "Panics of a handler", Family::default()),
+            sync_duration: add_with_unit(
+                registry,
+                "sync_duration",
+                "Time from the start to the first list in the cache",
+                Unit::Seconds,
+                Family::default(),
+            ),
+        }
+    }
+
+    /// Every change is a series from the first batch on: one that begins above 0 hides its first increase.
+    fn applied(&self, informer: &str, changes: [(&'static str, usize); 3]) {
+        for (change, count) in changes {
+            let of = OfChange { informer: informer.to_owned(), change };
+            self.events.get_or_create(&of).inc_by(count as u64);
+        }
+        if changes.iter().any(|(_, count)| *count > 0) {
+            self.last_events.note(informer);
+        }
+    }
+}
+
+/// The registry adds a full stop to the help, and `_total` to the names of counters.
+fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The registry adds the unit to the name.
+fn add_with_unit<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    unit: Unit,
+    metric: M,
+) -> M {
+    registry.register_with_unit(name, help, unit, metric.clone());
+    metric
+}
+
+impl Metrics for PrometheusMetrics {
+    fn record(&self, informer: &str, measurement: Measurement<'_>) {
+        let of = OfInformer { informer: informer.to_owned() };
+        let count = |family: &Count<OfInformer>| {
+            family.get_or_create(&of).inc();
+        };
+        let set = |family: &Level<OfInformer>, level: u64| {
+            family.get_or_create(&of).set(level);
+        };
+        let of_handler =
+            |handler: &str| OfHandler { informer: informer.to_owned(), handler: handler.to_owned() };
+        match measurement {
+            Measurement::Listed { objects, took } => {
+                count(&self.lists);
+                set(&self.list_objects, objects as u64);
+                self.list_duration.get_or_create(&of).observe(took.as_secs_f64());
+            }
+            Measurement::ListFailed => count(&self.list_failures),
+            Measurement::Relist { cause } => {
+                self.relists.get_or_create(&OfCause { informer: of.informer, cause }).inc();
+            }
+            Measurement::WatchOpened => count(&self.watches),
+            Measurement::WatchFailed => count(&self.watch_failures),
+            Measurement::Applied { added, updated, deleted } => {
+                self.applied(informer, [("added", added), ("updated", updated), ("deleted", deleted)]);
+            }
+            Measurement::Skipped => count(&self.skipped),
+            Measurement::Quarantined(objects) => set(&self.quarantined, objects as u64),
+            Measurement::QueueDepth(entries) => set(&self.queue_depth, entries as u64),
+            Measurement::StoreSize { objects, bytes } => {
+                set(&self.store_objects, objects as u64);
+                set(&self.store_bytes, bytes);
+            }
+            Measurement::HandlerLag { handler, pending } => {
+                self.handler_pending.get_or_create(&of_handler(handler)).set(pending as u64);
+            }
+            Measurement::HandlerPanicked { handler } => {
+                self.handler_panics.get_or_create(&of_handler(handler)).inc();
+            }
+            Measurement::Synced { took } => {
+                // Those that have not counted anything yet begin at 0, so that their first increase shows.
+                for family in [&self.list_failures, &self.watches, &self.watch_failures, &self.skipped] {
+                    drop(family.get_or_create(&of));
+                }
+                self.sync_duration.get_or_create(&of).set(took.as_secs_f64());
+            }
+        }
+    }
+}

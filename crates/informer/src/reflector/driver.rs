@@ -1,0 +1,452 @@
+//! Carries out what the machine says: asks the source, keeps the time, fills the queue.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, StreamExt, future::BoxFuture};
+use informer_model::ObjectKey;
+use rand::Rng;
+use rand_pcg::Pcg32;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::{Action, Input, Machine, Phase, Problem, Remedy, Settings, list::List};
+use crate::{
+    Object, Tombstone,
+    metrics::Measurement,
+    monitor::Monitor,
+    queue::{Queue, Replacement, SharedQueue, Transform},
+    source::{
+        ListItem, ListStream, ListWatch, PageEnd, SourceError, Unusable, WatchChange, WatchItem, WatchStream,
+    },
+    store::Store,
+};
+
+/// How many objects of a list, or events of a watch, are taken before anybody else may run.
+const IN_A_ROW: usize = 256;
+/// A watch that has been open for this long without a problem has got over the last one.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// Lists and watches a source, and puts what it hears into a queue.
+///
+/// It ends only when it is told to stop; every failure leads to another attempt. An informer has one for each of
+/// its sources. On its own it serves whoever wants the raw deltas:
+///
+/// ```
+/// use informer::{queue::{InOrderFifo, SharedQueue}, reflector::{Reflector, Settings}, source::MemorySource};
+/// use k8s_openapi::api::core::v1::Node;
+/// use tokio_util::sync::CancellationToken;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let (source, stop) = (MemorySource::<Node>::new(), CancellationToken::new());
+/// let queue = SharedQueue::new(InOrderFifo::new(), None);
+/// let reflector = Reflector::new(source, queue.clone(), Settings::default());
+/// let running = tokio::spawn(reflector.run(stop.clone()));
+///
+/// let deltas = queue.pop(10).await.expect("the first list");
+/// assert_eq!(deltas.len(), 1);
+/// stop.cancel();
+/// running.await.expect("it ends");
+/// # }
+/// ```
+pub struct Reflector<K, Q> {
+    source: Arc<dyn ListWatch<K>>,
+    queue: SharedQueue<K, Q>,
+    machine: Machine,
+    monitor: Arc<Monitor>,
+    /// Which of the informer's sources this is.
+    lane: usize,
+    transform: Option<Transform<K>>,
+    cache: Option<Store<K>>,
+    io: Io<K>,
+    probe: Option<BoxFuture<'static, Result<(PageEnd, u64), SourceError>>>,
+    list: List<K>,
+    began: Instant,
+    list_began: Option<Instant>,
+    opened: Option<Instant>,
+}
+
+/// What is going on with the source.
+enum Io<K> {
+    Nothing,
+    OpeningList(BoxFuture<'static, Result<ListStream<K>, SourceError>>),
+    Listing { stream: ListStream<K>, objects: u64 },
+    OpeningWatch(BoxFuture<'static, Result<WatchStream<K>, SourceError>>),
+    Watching(WatchStream<K>),
+}
+
+/// What an input was about, for the actions that follow it.
+enum Payload<K> {
+    Nothing,
+    Object(WatchChange, Object<K>),
+    Unusable(WatchChange, Unusable),
+}
+
+impl<K, Q> Reflector<K, Q>
+where
+    K: Send + Sync + 'static,
+    Q: Queue<K> + Send + 'static,
+{
+    /// A reflector of a source into a queue.
+    pub fn new(source: impl ListWatch<K>, queue: SharedQueue<K, Q>, settings: Settings) -> Self {
+        let source: Arc<dyn ListWatch<K>> = Arc::new(source);
+        let monitor = Arc::new(Monitor::new("reflector".to_owned(), vec![source.description()]));
+        Self::lane(source, queue, settings, monitor, 0)
+    }
+
+    /// A reflector of one of an informer's sources.
+    pub(crate) fn lane(
+        source: Arc<dyn ListWatch<K>>,
+        queue: SharedQueue<K, Q>,
+        settings: Settings,
+        monitor: Arc<Monitor>,
+        lane: usize,
+    ) -> Self {
+        Self {
+            source,
+            queue,
+            machine: Machine::new(settings, rand::make_rng::<Pcg32>().next_u64()),
+            monitor,
+            lane,
+            transform: None,
+            cache: None,
+            io: Io::Nothing,
+            probe: None,
+            list: List::default(),
+            began: Instant::now(),
+            list_began: None,
+            opened: None,
+        }
+    }
+
+    /// Changes every object once, as it arrives.
+    #[must_use]
+    pub fn transform(mut self, transform: Option<Transform<K>>) -> Self {
+        self.transform = transform;
+        self
+    }
+
+    /// Takes objects that a list repeats unchanged from this cache: a list then needs little memory beside it.
+    #[must_use]
+    pub fn reuse(mut self, cache: Store<K>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Lets the seed decide all that is left to chance, so that a run can be repeated.
+    #[must_use]
+    pub fn seed(mut self, settings: Settings, seed: u64) -> Self {
+        self.machine = Machine::new(settings, seed);
+        self
+    }
+
+    /// Runs until it is told to stop.
+    pub async fn run(mut self, stop: CancellationToken) {
+        self.began = Instant::now();
+        let stopped = stop.cancelled();
+        tokio::pin!(stopped);
+        self.handle(Input::Start, Payload::Nothing);
+        loop {
+            let (input, payload) = tokio::select! {
+                biased;
+                () = &mut stopped => return,
+                () = until(self.deadline()) => (Input::Timer, Payload::Nothing),
+                answer = answer(&mut self.probe) => {
+                    self.probe = None;
+                    (Input::Probed(answer), Payload::Nothing)
+                }
+                heard = next(&mut self.io, &mut self.list, self.transform.as_ref(), self.cache.as_ref()) => heard,
+            };
+            self.handle(input, payload);
+            // What has arrived together is taken together.
+            for _ in 0..IN_A_ROW {
+                let Io::Watching(stream) = &mut self.io else { break };
+                if stop.is_cancelled() {
+                    return;
+                }
+                let Some(item) = stream.next().now_or_never() else { break };
+                let (input, payload) = watched(item);
+                self.handle(input, payload);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let machine = self.machine.deadline().map(|after| self.began + after);
+        let settled = self.opened.map(|opened| opened + SETTLED);
+        [machine, settled].into_iter().flatten().min()
+    }
+
+    fn handle(&mut self, input: Input, payload: Payload<K>) {
+        if let Input::Timer = input {
+            if self.opened.is_some_and(|opened| opened.elapsed() >= SETTLED) {
+                self.opened = None;
+                self.monitor.recovered(self.lane);
+            }
+        }
+        match &input {
+            Input::WatchOpened => {
+                self.opened = Some(Instant::now());
+                self.monitor.measure(Measurement::WatchOpened);
+            }
+            Input::WatchClosed(_) => {
+                self.io = Io::Nothing;
+                self.opened = None;
+            }
+            Input::ListFailed(_) => {
+                self.io = Io::Nothing;
+                self.monitor.measure(Measurement::ListFailed);
+            }
+            Input::WatchRefused(_) | Input::Page { .. } => self.io = Io::Nothing,
+            _ => {}
+        }
+        let mut payload = payload;
+        for action in self.machine.handle(self.began.elapsed(), input) {
+            self.perform(action, &mut payload);
+        }
+        self.monitor.phase(self.lane, self.machine.phase(), self.machine.last_version());
+    }
+
+    fn perform(&mut self, action: Action, payload: &mut Payload<K>) {
+        match action {
+            Action::List(options) => {
+                self.list_began.get_or_insert_with(Instant::now);
+                self.io = Io::OpeningList(self.source.list(options));
+            }
+            Action::CancelList => self.io = Io::Nothing,
+            Action::Watch(options) => {
+                if options.send_initial_events {
+                    self.list_began = Some(Instant::now());
+                }
+                self.io = Io::OpeningWatch(self.source.watch(options));
+            }
+            Action::Probe(options) => {
+                let opening = self.source.list(options);
+                self.probe = Some(async move { count(opening.await?).await }.boxed());
+            }
+            Action::CloseWatch => {
+                self.io = Io::Nothing;
+                self.opened = None;
+            }
+            Action::Collect => self.collect(std::mem::replace(payload, Payload::Nothing)),
+            Action::Discard => {
+                self.list = List::default();
+                self.list_began = None;
+            }
+            Action::Replace(version) => self.replace(version),
+            Action::Apply => self.apply(std::mem::replace(payload, Payload::Nothing)),
+            Action::Bookmark(version) => {
+                self.monitor.recovered(self.lane);
+                // A closed queue means that the informer is ending: nobody needs it any more.
+                let _ = self.queue.bookmark(version);
+            }
+            Action::Skip(why) => {
+                self.monitor.measure(Measurement::Skipped);
+                tracing::warn!(informer = self.monitor.name(), why, "an event of the watch was skipped");
+            }
+            Action::Report(problem, remedy) => self.report(problem, remedy),
+        }
+    }
+
+    fn report(&mut self, problem: Problem, remedy: Remedy) {
+        if matches!(
+            problem,
+            Problem::WatchRefused(_) | Problem::WatchFailed(_) | Problem::ShortWatch | Problem::SilentWatch(_)
+        ) {
+            self.monitor.measure(Measurement::WatchFailed);
+        }
+        if remedy.relists() && self.machine.phase() != Phase::Idle && !self.machine.last_version().is_unset() {
+            self.monitor.measure(Measurement::Relist { cause: problem.cause() });
+        }
+        self.opened = None;
+        self.monitor.problem(self.lane, problem, remedy);
+    }
+
+    fn collect(&mut self, payload: Payload<K>) {
+        match payload {
+            Payload::Nothing => {}
+            Payload::Object(WatchChange::Deleted, object) => self.list.remove(object.key()),
+            Payload::Object(_, object) => {
+                take(&mut self.list, object, self.transform.as_ref(), self.cache.as_ref());
+            }
+            Payload::Unusable(WatchChange::Deleted, unusable) => {
+                if let Some(key) = &unusable.key {
+                    self.list.remove(key);
+                }
+            }
+            Payload::Unusable(_, unusable) => self.list.put_unusable(unusable),
+        }
+    }
+
+    fn replace(&mut self, version: informer_model::ResourceVersion) {
+        let listed = self.list.len();
+        let (objects, unusable) = self.list.take();
+        let took = self.list_began.take().map_or(Duration::ZERO, |began| began.elapsed());
+        self.monitor.measure(Measurement::Listed { objects: listed, took });
+        let keys: Vec<ObjectKey> = unusable.iter().filter_map(|one| one.key.clone()).collect();
+        self.monitor.quarantine_list(self.lane, unusable);
+        let namespace = self.source.namespace().map(Arc::from);
+        let _ = self.queue.replace(Replacement { namespace, objects, unusable: keys, version });
+    }
+
+    fn apply(&mut self, payload: Payload<K>) {
+        self.monitor.recovered(self.lane);
+        match payload {
+            Payload::Nothing => {}
+            Payload::Object(change, object) => {
+                let version = object.resource_version().clone();
+                match (change, transformed(self.transform.as_ref(), object)) {
+                    (WatchChange::Deleted, Ok(object)) => {
+                        self.monitor.release(self.lane, object.key().as_str());
+                        let _ = self.queue.deleted(Tombstone::Final(object));
+                    }
+                    (change, Ok(object)) => {
+                        self.monitor.release(self.lane, object.key().as_str());
+                        let _ = match change {
+                            WatchChange::Added => self.queue.added(object),
+                            _ => self.queue.updated(object),
+                        };
+                    }
+                    (change, Err(unusable)) => self.apply_unusable(change, Unusable { version, ..unusable }),
+                }
+            }
+            Payload::Unusable(change, unusable) => self.apply_unusable(change, unusable),
+        }
+    }
+
+    /// What cannot be used stays in the cache as it was, unless it is gone.
+    fn apply_unusable(&mut self, change: WatchChange, unusable: Unusable) {
+        let version = unusable.version.clone();
+        match (change, unusable.key.clone()) {
+            (WatchChange::Deleted, Some(key)) => {
+                self.monitor.release(self.lane, key.as_str());
+                let _ = self.queue.deleted(Tombstone::Unknown { key, last_seen: None });
+            }
+            _ => self.monitor.quarantine(self.lane, unusable),
+        }
+        if !version.is_unset() {
+            let _ = self.queue.bookmark(version);
+        }
+    }
+}
+
+fn transformed<K>(transform: Option<&Transform<K>>, object: Object<K>) -> Result<Object<K>, Unusable> {
+    let Some(transform) = transform else { return Ok(object) };
+    let version = object.resource_version().clone();
+    transform.apply(object).map_err(|error| Unusable {
+        name: error.key.to_string(),
+        error: error.to_string(),
+        key: Some(error.key),
+        version,
+    })
+}
+
+/// Takes an object into a list: the cache's, if it is the same, else as the transform leaves it.
+fn take<K>(list: &mut List<K>, object: Object<K>, transform: Option<&Transform<K>>, cache: Option<&Store<K>>) {
+    if let Some(cached) = cache.and_then(|cache| cache.get(object.key())) {
+        if cached.same_bytes(&object) {
+            list.put(cached);
+            return;
+        }
+    }
+    match transformed(transform, object) {
+        Ok(object) => list.put(object),
+        Err(unusable) => list.put_unusable(unusable),
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn answer<T>(probe: &mut Option<BoxFuture<'static, T>>) -> T {
+    match probe {
+        Some(probe) => probe.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads a list for what it says of itself.
+async fn count<K>(mut page: ListStream<K>) -> Result<(PageEnd, u64), SourceError> {
+    let mut objects = 0;
+    while let Some(item) = page.next().await {
+        match item? {
+            ListItem::End(end) => return Ok((end, objects)),
+            ListItem::Object(_) | ListItem::Unusable(_) => objects += 1,
+        }
+    }
+    Err(SourceError::Broken("the list ended before it was complete".to_owned()))
+}
+
+/// The next thing that the source has to say. It may be dropped and called again.
+async fn next<K>(
+    io: &mut Io<K>,
+    list: &mut List<K>,
+    transform: Option<&Transform<K>>,
+    cache: Option<&Store<K>>,
+) -> (Input, Payload<K>) {
+    let input = match io {
+        Io::Nothing => std::future::pending().await,
+        Io::OpeningList(opening) => match opening.await {
+            Ok(stream) => {
+                *io = Io::Listing { stream, objects: 0 };
+                Input::ListGoesOn
+            }
+            Err(error) => Input::ListFailed(error),
+        },
+        Io::OpeningWatch(opening) => match opening.await {
+            Ok(stream) => {
+                *io = Io::Watching(stream);
+                Input::WatchOpened
+            }
+            Err(error) => Input::WatchRefused(error),
+        },
+        Io::Listing { stream, objects } => {
+            let began = Instant::now();
+            for _ in 0..IN_A_ROW {
+                match stream.next().await {
+                    Some(Ok(ListItem::Object(object))) => take(list, object, transform, cache),
+                    Some(Ok(ListItem::Unusable(unusable))) => list.put_unusable(unusable),
+                    Some(Ok(ListItem::End(end))) => {
+                        return (Input::Page { end, objects: *objects }, Payload::Nothing);
+                    }
+                    Some(Err(error)) => return (Input::ListFailed(error), Payload::Nothing),
+                    None => {
+                        let error = SourceError::Broken("the list ended before it was complete".to_owned());
+                        return (Input::ListFailed(error), Payload::Nothing);
+                    }
+                }
+                *objects += 1;
+                if began.elapsed() >= Duration::from_secs(1) {
+                    break;
+                }
+            }
+            Input::ListGoesOn
+        }
+        Io::Watching(stream) => return watched(stream.next().await),
+    };
+    (input, Payload::Nothing)
+}
+
+/// What an item of a watch is to the machine.
+fn watched<K>(item: Option<Result<WatchItem<K>, SourceError>>) -> (Input, Payload<K>) {
+    match item {
+        Some(Ok(WatchItem::Object(change, object))) => {
+            let version = object.resource_version().clone();
+            (Input::Event(change, version), Payload::Object(change, object))
+        }
+        Some(Ok(WatchItem::Unusable(change, unusable))) => {
+            (Input::Event(change, unusable.version.clone()), Payload::Unusable(change, unusable))
+        }
+        Some(Ok(WatchItem::Bookmark { version, initial_events_end })) => {
+            (Input::Bookmark(version, initial_events_end), Payload::Nothing)
+        }
+        Some(Ok(WatchItem::Error(status))) => (Input::ErrorEvent(*status), Payload::Nothing),
+        Some(Ok(WatchItem::Foreign(what))) => (Input::Foreign(what), Payload::Nothing),
+        Some(Err(error)) => (Input::WatchClosed(Some(error)), Payload::Nothing),
+        None => (Input::WatchClosed(None), Payload::Nothing),
+    }
+}

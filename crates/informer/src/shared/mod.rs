@@ -1,0 +1,222 @@
+//! The shared informer: one list and watch, one cache, any number of handlers.
+//!
+//! [`SharedInformer::run`] is the whole of it: reflectors fill queues, the controller applies what comes out to
+//! the store, and the processor tells the handlers, each of which has its own task and its own pace.
+
+mod backlog;
+mod builder;
+mod controller;
+mod delivery;
+mod filter;
+mod handler;
+mod inbox;
+mod joining;
+mod processor;
+mod registration;
+mod resync;
+mod subscription;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use informer_model::ResourceVersion;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Object,
+    health::{Health, Life, SyncError},
+    lanes::Route,
+    monitor::Monitor,
+    source::{ListWatch, Unusable},
+    store::{IndexError, IndexHandle, Store, StoreWriter, WaitError},
+};
+use controller::Controller;
+use joining::Joining;
+
+pub use builder::{BuildError, Builder};
+pub use filter::Filtered;
+pub use handler::{EventHandler, Handler, Notice};
+pub use joining::AddHandlerError;
+pub use registration::{HandlerSyncError, Registration, RemoveError};
+pub use subscription::Subscription;
+
+/// One list and watch of a kind, shared by everybody in the process who wants to know about it.
+///
+/// Cloning is a counter. Handlers and indexes may be added before it runs and while it does. It runs once:
+/// an informer that has stopped stays stopped, with its cache as it was.
+///
+/// ```
+/// use informer::{Handler, SharedInformer, source::MemorySource};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use tokio_util::sync::CancellationToken;
+/// # use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// # fn pod(name: &str) -> Pod {
+/// #     let metadata = ObjectMeta { name: Some(name.into()), namespace: Some("shop".into()), ..Default::default() };
+/// #     Pod { metadata, ..Default::default() }
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let source = MemorySource::<Pod>::new(); // or KubeListWatch::all(client)
+/// source.put(pod("web-0"))?;
+/// let pods = SharedInformer::builder(source.clone()).name("pods").build()?;
+/// let by_node = pods.add_index("node", |pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()))?;
+/// let watching = pods.add_handler(
+///     Handler::new()
+///         .on_add(|pod, initial| println!("+ {} {initial}", pod.key()))
+///         .on_update(|old, new| println!("~ {} {} → {}", new.key(), old.resource_version(), new.resource_version()))
+///         .on_delete(|gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
+/// )?;
+///
+/// let stop = CancellationToken::new();
+/// let running = tokio::spawn({ let (pods, stop) = (pods.clone(), stop.clone()); async move { pods.run(stop).await } });
+/// pods.wait_until_synced(std::time::Duration::from_secs(10)).await?;
+/// assert_eq!(pods.store().len(), 1);
+/// assert!(by_node.get("node-1").is_empty());
+///
+/// watching.remove().await?;
+/// stop.cancel();
+/// running.await??;
+/// # Ok(()) }
+/// ```
+pub struct SharedInformer<K> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    store: Store<K>,
+    monitor: Arc<Monitor>,
+    joining: Arc<Joining<K>>,
+    /// What it needs to run; gone once it does.
+    plan: Mutex<Option<Plan<K>>>,
+}
+
+/// Everything that is used up by running.
+struct Plan<K> {
+    route: Route<K>,
+    writer: StoreWriter<K>,
+    resync: Duration,
+}
+
+/// Why an informer does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// It runs already.
+    #[error("the informer is running already; an informer runs once")]
+    Running,
+    /// It has run and stopped.
+    #[error("the informer has stopped; build a new one to start again")]
+    Stopped,
+}
+
+impl<K: Send + Sync + 'static> SharedInformer<K> {
+    /// An informer of a source, with nothing else chosen yet.
+    pub fn builder(source: impl ListWatch<K>) -> Builder<K> {
+        Builder::new(source)
+    }
+
+    /// Runs until it is told to stop: first the reflectors end, then what they have brought is put into the
+    /// cache, then the handlers end. It returns after the last handler has. Events that a handler
+    /// has not heard by then are dropped.
+    pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
+        let plan = self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(plan) = plan else {
+            return Err(match self.inner.monitor.progress().life {
+                Life::Stopped => RunError::Stopped,
+                _ => RunError::Running,
+            });
+        };
+        Controller::start(plan, Arc::clone(&self.inner.monitor), Arc::clone(&self.inner.joining), &stop)
+            .run(stop)
+            .await;
+        Ok(())
+    }
+
+    /// Adds a handler. It first hears of every object that is in the cache, then of every change.
+    pub fn add_handler(&self, handler: impl EventHandler<K>) -> Result<Registration, AddHandlerError> {
+        self.inner.joining.add(handler)
+    }
+
+    /// What a handler would hear, as a stream. It begins with every object that is in the cache.
+    pub fn subscribe(&self) -> Result<Subscription<K>, AddHandlerError> {
+        self.inner.joining.subscribe()
+    }
+
+    /// Adds an index, at any time; see [`Store::add_index`].
+    pub fn add_index<F, I>(&self, name: &str, function: F) -> Result<IndexHandle<K>, IndexError>
+    where
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        self.inner.store.add_index(name, function)
+    }
+
+    /// The cache.
+    pub fn store(&self) -> Store<K> {
+        self.inner.store.clone()
+    }
+
+    /// The cache by its indexes: client-go has another type for that, here it is the [`store`](Self::store).
+    pub fn indexer(&self) -> Store<K> {
+        self.store()
+    }
+
+    /// The informer's name.
+    pub fn name(&self) -> &str {
+        self.inner.monitor.name()
+    }
+
+    /// Whether the first list is in the cache.
+    pub fn has_synced(&self) -> bool {
+        self.inner.monitor.progress().synced
+    }
+
+    /// Waits until the first list is in the cache. When the time is up first, the error says what
+    /// the informer is doing and what is wrong.
+    pub async fn wait_until_synced(&self, within: Duration) -> Result<(), SyncError> {
+        self.inner.monitor.wait_until_synced(within, || self.inner.store.len()).await
+    }
+
+    /// The version that the cache has reached; unset before the first list.
+    pub fn last_sync_resource_version(&self) -> ResourceVersion {
+        self.inner.store.resource_version()
+    }
+
+    /// Waits until the cache has this version; see [`Store::wait_for_resource_version`].
+    pub async fn wait_for_resource_version(
+        &self,
+        wanted: &ResourceVersion,
+        within: Duration,
+    ) -> Result<ResourceVersion, WaitError> {
+        self.inner.store.wait_for_resource_version(wanted, within).await
+    }
+
+    /// Whether it has run and stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.monitor.progress().life == Life::Stopped
+    }
+
+    /// What the informer is doing, since when, and what went wrong last.
+    pub fn health(&self) -> Health {
+        self.inner.monitor.health(self.inner.store.len())
+    }
+
+    /// The objects that exist but cannot be used, with the reason. The next good version of one releases it.
+    pub fn quarantined(&self) -> Vec<Unusable> {
+        self.inner.monitor.quarantined()
+    }
+}
+
+impl<K> Clone for SharedInformer<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<K> fmt::Debug for SharedInformer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedInformer({})", self.inner.monitor.health(self.inner.store.len()))
+    }
+}

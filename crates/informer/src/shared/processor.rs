@@ -1,0 +1,150 @@
+//! Tells all handlers of what has changed.
+//!
+//! In come the events of each batch, from the task that has applied it to the store. They are put into the
+//! inbox of every handler, where each handler's own task finds them: distributing waits for nobody. New
+//! handlers are taken in between two batches, so that what they find in the store and what they hear later
+//! fit together.
+
+use std::time::Duration;
+
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    delivery::Reporter,
+    handler::Notice,
+    inbox::{Inbox, batches},
+    joining::{Joining, Newcomer},
+    registration::{End, Member},
+    resync::ResyncSchedule,
+};
+use crate::{metrics::Metrics, store::Store, sync::Arc};
+
+/// All handlers of one informer. Owned by the task that writes the store.
+pub(crate) struct Processor<K: Send + Sync + 'static> {
+    joining: Arc<Joining<K>>,
+    members: Vec<(Arc<Member>, Arc<Inbox<K>>)>,
+    tasks: JoinSet<()>,
+    schedule: ResyncSchedule,
+    /// Whether the first list has been distributed to its end.
+    listed: bool,
+    reporter: Reporter,
+}
+
+impl<K: Send + Sync + 'static> Processor<K> {
+    /// A processor for those who join here. `informer` is the name in reports.
+    pub(crate) fn new(
+        joining: Arc<Joining<K>>,
+        default_resync: Duration,
+        informer: impl Into<Arc<str>>,
+        metrics: Option<Arc<dyn Metrics>>,
+    ) -> Self {
+        Self {
+            joining,
+            members: Vec::new(),
+            tasks: JoinSet::new(),
+            schedule: ResyncSchedule::new(default_resync),
+            listed: false,
+            reporter: Reporter { informer: informer.into(), metrics },
+        }
+    }
+
+    /// Takes in those who have come. Each hears first of what is in the store now, then of what is distributed
+    /// later; so everything that is in the store must have been distributed. The first call is the start, for
+    /// the periods of resyncs.
+    pub(crate) fn admit(&mut self, store: &Store<K>) {
+        self.prune();
+        let newcomers = self.joining.take();
+        let now = Instant::now();
+        if !newcomers.is_empty() {
+            let snapshot = store.snapshot();
+            for Newcomer { member, inbox, resync, start } in newcomers {
+                self.schedule.join(member.id, resync, now);
+                if !snapshot.is_empty() {
+                    inbox.replay(snapshot.clone());
+                }
+                if self.listed {
+                    inbox.mark_synced();
+                }
+                if let Some(start) = start {
+                    self.tasks.spawn(start(self.reporter.clone()));
+                }
+                self.members.push((member, inbox));
+            }
+        }
+        self.schedule.start(now);
+    }
+
+    /// Tells everybody, but for resyncs: those go to the handlers that were due at the last
+    /// [`tick`](Self::tick). Handlers run when the calling task lets them: it should yield after each batch.
+    pub(crate) fn distribute(&mut self, notices: Vec<Notice<K>>) {
+        self.prune();
+        if !notices.iter().any(Notice::is_resync) {
+            let all = batches(notices);
+            self.members.iter().for_each(|(_, inbox)| inbox.push(&all));
+            return;
+        }
+        let real = notices.iter().filter(|notice| !notice.is_resync()).cloned().collect();
+        let (real, all) = (batches(real), batches(notices));
+        for (member, inbox) in &self.members {
+            inbox.push(if self.schedule.is_due(member.id) { &all } else { &real });
+        }
+        self.schedule.tell();
+    }
+
+    /// The first list has been distributed to its end.
+    pub(crate) fn initial_list_done(&mut self) {
+        if !self.listed {
+            self.listed = true;
+            self.members.iter().for_each(|(_, inbox)| inbox.mark_synced());
+        }
+    }
+
+    /// When to [`tick`](Self::tick) next; `None` while no handler wants a resync.
+    pub(crate) fn next_check(&self) -> Option<Instant> {
+        self.schedule.next_check()
+    }
+
+    /// Looks which handlers are due a resync, and says whether any is.
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+        self.prune();
+        self.schedule.tick(now)
+    }
+
+    /// The name of each handler, and how many events wait for it.
+    pub(crate) fn lags(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.members.iter().map(|(member, inbox)| (&*member.name, inbox.pending()))
+    }
+
+    /// Lets every running callback end, drops what waits, and returns when no handler is left.
+    pub(crate) async fn stop(mut self) {
+        self.close();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn close(&mut self) {
+        self.joining.stop();
+        for (member, inbox) in self.members.drain(..) {
+            member.end(End::Stopped);
+            inbox.close();
+        }
+    }
+
+    /// Forgets handlers that were removed.
+    fn prune(&mut self) {
+        self.members.retain(|(member, inbox)| {
+            let stays = !inbox.is_closed();
+            if !stays {
+                self.schedule.leave(member.id);
+            }
+            stays
+        });
+        while self.tasks.try_join_next().is_some() {}
+    }
+}
+
+impl<K: Send + Sync + 'static> Drop for Processor<K> {
+    fn drop(&mut self) {
+        // Aborting the tasks, as `tasks` does, is not enough: a blocking callback goes on.
+        self.close();
+    }
+}

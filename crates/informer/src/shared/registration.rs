@@ -1,0 +1,183 @@
+//! What a program holds of a handler that it has added.
+
+use std::{fmt, sync::Weak};
+
+use tokio::sync::watch;
+
+use super::{delivery, inbox::Inbox};
+use crate::sync::Arc;
+
+/// A handler that was added to an informer. Cloning is a counter.
+///
+/// Dropping it does not remove the handler; [`remove`](Self::remove) does.
+#[derive(Clone)]
+pub struct Registration {
+    member: Arc<Member>,
+    inbox: Arc<dyn Line>,
+    hall: Weak<dyn Hall>,
+}
+
+/// Why a handler will never be synced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandlerSyncError {
+    /// The informer stopped before.
+    #[error("the informer has stopped before handler {handler:?} had heard of all that existed")]
+    Stopped {
+        /// The handler's name.
+        handler: String,
+    },
+    /// The handler was removed before.
+    #[error("handler {handler:?} was removed before it had heard of all that existed")]
+    Removed {
+        /// The handler's name.
+        handler: String,
+    },
+}
+
+/// What a removal could not wait for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RemoveError {
+    /// The handler removes itself. It hears nothing more once its running callback has returned.
+    #[error("handler {handler:?} was removed from inside its own callback, which is still running")]
+    InsideHandler {
+        /// The handler's name.
+        handler: String,
+    },
+}
+
+impl Registration {
+    pub(super) fn new<K>(member: Arc<Member>, inbox: Arc<Inbox<K>>, hall: Weak<dyn Hall>) -> Self
+    where
+        K: Send + Sync + 'static,
+    {
+        Self { member, inbox, hall }
+    }
+
+    /// The handler's name.
+    pub fn name(&self) -> &str {
+        &self.member.name
+    }
+
+    /// Whether the handler has handled an event for each object that existed when it came, or, if it came
+    /// before the first list was complete, for each object of that list.
+    pub fn has_synced(&self) -> bool {
+        self.member.progress.borrow().synced
+    }
+
+    /// Waits for [`has_synced`](Self::has_synced).
+    pub async fn wait_until_synced(&self) -> Result<(), HandlerSyncError> {
+        let mut progress = self.member.progress.subscribe();
+        let decided = progress.wait_for(|now| now.synced || now.ended.is_some()).await;
+        let now = decided.map(|now| *now).unwrap_or_default();
+        let handler = || self.name().to_owned();
+        match now.ended {
+            _ if now.synced => Ok(()),
+            Some(End::Removed) => Err(HandlerSyncError::Removed { handler: handler() }),
+            Some(End::Stopped) | None => Err(HandlerSyncError::Stopped { handler: handler() }),
+        }
+    }
+
+    /// How many events wait for the handler.
+    pub fn pending(&self) -> usize {
+        self.inbox.pending()
+    }
+
+    /// Removes the handler, and waits for the callback that is running.
+    ///
+    /// What waits for the handler is dropped. Removing it again, or after the informer has stopped, does no
+    /// harm. Called from inside the handler's own callback this does not wait, as that would be for ever, and
+    /// says so.
+    pub async fn remove(&self) -> Result<(), RemoveError> {
+        self.withdraw();
+        if delivery::is_inside(&self.member) {
+            return Err(RemoveError::InsideHandler { handler: self.name().to_owned() });
+        }
+        // The sender is in `self`, so this ends only when the task has.
+        let _ = self.member.progress.subscribe().wait_for(|now| !now.running).await;
+        Ok(())
+    }
+
+    /// Removes the handler without waiting.
+    pub(super) fn withdraw(&self) {
+        self.member.end(End::Removed);
+        self.inbox.close();
+        if let Some(hall) = self.hall.upgrade() {
+            hall.withdraw(self.member.id);
+        }
+    }
+
+    pub(super) fn member(&self) -> &Member {
+        &self.member
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (synced, pending) = (self.has_synced(), self.pending());
+        write!(f, "Registration({}, synced: {synced}, {pending} events pending)", self.name())
+    }
+}
+
+/// An inbox as a registration sees it, whatever the kind of its objects.
+trait Line: Send + Sync {
+    fn pending(&self) -> usize;
+    fn close(&self);
+}
+
+impl<K: Send + Sync + 'static> Line for Inbox<K> {
+    fn pending(&self) -> usize {
+        self.pending()
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+}
+
+/// Where newcomers wait to be admitted, as a registration sees it.
+pub(super) trait Hall: Send + Sync {
+    /// Drops a newcomer that has not been admitted yet.
+    fn withdraw(&self, id: u64);
+}
+
+/// Who a handler is and how far it has come.
+pub(super) struct Member {
+    pub(super) id: u64,
+    pub(super) name: Box<str>,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    synced: bool,
+    /// Its task exists, so a callback may be running.
+    running: bool,
+    ended: Option<End>,
+}
+
+/// Why a handler hears nothing more.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Removed,
+    Stopped,
+}
+
+impl Member {
+    pub(super) fn new(id: u64, name: Option<&str>) -> Self {
+        let name = name.map_or_else(|| format!("handler-{id}").into(), Into::into);
+        Self { id, name, progress: watch::Sender::default() }
+    }
+
+    pub(super) fn synced(&self) {
+        self.progress.send_modify(|now| now.synced = true);
+    }
+
+    pub(super) fn set_running(&self, running: bool) {
+        self.progress.send_modify(|now| now.running = running);
+    }
+
+    /// The first end counts.
+    pub(super) fn end(&self, end: End) {
+        self.progress.send_modify(|now| now.ended = now.ended.or(Some(end)));
+    }
+}

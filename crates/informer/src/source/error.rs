@@ -1,0 +1,39 @@
+//! Why a source could not answer.
+
+use informer_model::Status;
+
+/// Why a list or a watch failed. The variants are what a reflector tells apart.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SourceError {
+    /// The server answered, with an error.
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// Nobody listens at the server's address.
+    #[error("connection refused: {0}")]
+    Refused(String),
+    /// No answer could be had: name resolution, TLS, credentials, a time limit.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke in the middle of an answer.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// The answer is not one of a Kubernetes API server.
+    #[error("the answer is not that of a Kubernetes API server: {0}")]
+    Malformed(String),
+}
+
+impl SourceError {
+    /// The server's own words, if it answered.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+impl From<Status> for SourceError {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}

@@ -1,0 +1,218 @@
+//! Lists and watches of an API server, through a [`kube::Client`](::kube::Client).
+//!
+//! Requests go out as the [`ListOptions`] say. Answers are read as they arrive: an object is decoded when its
+//! last byte is there, and no list is ever held as a whole. Retrying is left to the reflector.
+
+mod answer;
+mod failure;
+
+use std::sync::Arc;
+
+use ::kube::{Client, Resource, client::Body};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{Request, header};
+use informer_model::{BUILTIN_KINDS, FieldSelector, Framing, Selector};
+use serde::de::DeserializeOwned;
+
+use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
+use crate::wire::Wire;
+
+type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
+
+/// Lists and watches the objects of one kind on an API server, all of them or those of one namespace.
+///
+/// ```no_run
+/// use informer::source::KubeListWatch;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = kube::Client::try_default().await?;
+/// let everywhere = KubeListWatch::<Pod>::all(client.clone());
+/// let in_shop = KubeListWatch::<Pod>::all(client.clone()).in_namespace("shop").label_selector(&"app=web".parse()?);
+/// let in_two = ["shop", "bank"].map(|name| KubeListWatch::<Pod>::all(client.clone()).in_namespace(name));
+/// # Ok(()) }
+/// ```
+pub struct KubeListWatch<K: Resource> {
+    client: Client,
+    kind: K::DynamicType,
+    namespace: Option<String>,
+    label_selector: Option<String>,
+    field_selector: Option<String>,
+    tweaks: Vec<Tweak>,
+    keep_managed_fields: bool,
+}
+
+impl<K: Resource> KubeListWatch<K> {
+    /// All objects of the kind that `K` is.
+    pub fn all(client: Client) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::of_kind(client, K::DynamicType::default())
+    }
+
+    /// All objects of a kind that is known only at run time: `K` is
+    /// [`DynamicObject`](::kube::core::DynamicObject) or the like.
+    pub fn of_kind(client: Client, kind: K::DynamicType) -> Self {
+        Self {
+            client,
+            kind,
+            namespace: None,
+            label_selector: None,
+            field_selector: None,
+            tweaks: Vec::new(),
+            keep_managed_fields: false,
+        }
+    }
+
+    /// Only objects in this namespace; the empty text stands for all.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
+        self
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn label_selector(mut self, selector: &Selector) -> Self {
+        self.label_selector = joined(Some(selector.to_string()), None);
+        self
+    }
+
+    /// Only objects with these fields.
+    #[must_use]
+    pub fn field_selector(mut self, selector: &FieldSelector) -> Self {
+        self.field_selector = joined(Some(selector.to_string()), None);
+        self
+    }
+
+    /// Has the last word on what every list and watch asks for. May be said several times; each sees what the
+    /// one before it left.
+    #[must_use]
+    pub fn tweak(mut self, tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static) -> Self {
+        self.tweaks.push(Arc::new(tweak));
+        self
+    }
+
+    /// Keeps `metadata.managedFields`, half of most objects, which are left out before decoding otherwise.
+    #[must_use]
+    pub fn keep_managed_fields(mut self) -> Self {
+        self.keep_managed_fields = true;
+        self
+    }
+
+    fn request(&self, options: ListOptions, watch: bool) -> Result<Request<Body>, SourceError> {
+        let mut options = ListOptions {
+            label_selector: joined(self.label_selector.clone(), options.label_selector),
+            field_selector: joined(self.field_selector.clone(), options.field_selector),
+            ..options
+        };
+        for tweak in &self.tweaks {
+            tweak(&mut options);
+        }
+        let path = K::url_path(&self.kind, self.namespace.as_deref());
+        let uri = match query(&options, watch) {
+            query if query.is_empty() => path,
+            query => format!("{path}?{query}"),
+        };
+        Request::get(&uri)
+            .header(header::ACCEPT, "application/json")
+            .body(Body::empty())
+            .map_err(|error| SourceError::Unreachable(format!("{uri:?} cannot be asked for: {error}")))
+    }
+}
+
+impl<K> ListWatch<K> for KubeListWatch<K>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+{
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    fn description(&self) -> String {
+        let (group, plural) = (K::group(&self.kind), K::plural(&self.kind));
+        let builtin = BUILTIN_KINDS.iter().find(|builtin| builtin.group == group && builtin.plural == plural);
+        let mut words = if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") };
+        match (&self.namespace, builtin.map(|builtin| builtin.namespaced)) {
+            (Some(namespace), _) => words += &format!(" in namespace {namespace:?}"),
+            (None, Some(true)) => words += " in all namespaces",
+            (None, Some(false)) => {}
+            // Whether a custom resource lies in namespaces is not known here.
+            (None, None) => words += " in the whole cluster",
+        }
+        if let Some(selector) = &self.label_selector {
+            words += &format!(" with labels {selector:?}");
+        }
+        if let Some(selector) = &self.field_selector {
+            words += &format!(" with fields {selector:?}");
+        }
+        words
+    }
+
+    fn list(&self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, SourceError>> {
+        let (client, request) = (self.client.clone(), self.request(options, false));
+        let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
+        async move {
+            let mut answer = answer::open(client, request?, Framing::JsonList).await?;
+            let mut end = None;
+            Ok(stream::poll_fn(move |cx| answer.poll_list(cx, &wire, &mut end)).boxed())
+        }
+        .boxed()
+    }
+
+    fn watch(&self, options: ListOptions) -> BoxFuture<'static, Result<WatchStream<K>, SourceError>> {
+        let (client, request) = (self.client.clone(), self.request(options, true));
+        let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
+        async move {
+            let mut answer = answer::open(client, request?, Framing::Json).await?;
+            Ok(stream::poll_fn(move |cx| answer.poll_watch(cx, &wire)).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// Both selectors: what matches the one and the other.
+fn joined(one: Option<String>, other: Option<String>) -> Option<String> {
+    let one = one.filter(|text| !text.is_empty());
+    let other = other.filter(|text| !text.is_empty());
+    match (one, other) {
+        (Some(one), Some(other)) => Some(format!("{one},{other}")),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The options as the API spells them. What is not set is not sent.
+fn query(options: &ListOptions, watch: bool) -> String {
+    let ListOptions {
+        label_selector,
+        field_selector,
+        resource_version,
+        resource_version_match,
+        limit,
+        continue_token,
+        timeout,
+        allow_watch_bookmarks,
+        send_initial_events,
+    } = options;
+    let flag = |set: bool| set.then(|| "true".to_owned());
+    let parameters = [
+        ("watch", watch.then(|| "1".to_owned())),
+        ("labelSelector", label_selector.clone()),
+        ("fieldSelector", field_selector.clone()),
+        ("resourceVersion", (!resource_version.is_unset()).then(|| resource_version.to_string())),
+        ("resourceVersionMatch", resource_version_match.map(|meant| meant.as_str().to_owned())),
+        ("limit", limit.map(|limit| limit.to_string())),
+        ("continue", continue_token.clone()),
+        ("timeoutSeconds", timeout.map(|timeout| timeout.as_secs().to_string())),
+        ("allowWatchBookmarks", flag(*allow_watch_bookmarks)),
+        ("sendInitialEvents", flag(*send_initial_events)),
+    ];
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            query.append_pair(name, &value);
+        }
+    }
+    query.finish()
+}

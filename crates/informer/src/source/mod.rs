@@ -1,0 +1,153 @@
+//! Where objects come from: [`ListWatch`], and what passes through it.
+//!
+//! A source answers two requests. A list is a stream of objects that ends with [`ListItem::End`], one object
+//! at a time while the answer arrives. A watch is a stream of [`WatchItem`]s without an end of its own. What
+//! to ask for, when, and what to do about failures is decided by the [`reflector`](crate::reflector).
+//!
+//! [`KubeListWatch`] asks an API server, [`MemorySource`] is a server without a network, for tests.
+
+mod error;
+mod kube;
+mod memory;
+
+use std::time::Duration;
+
+use futures_util::{future::BoxFuture, stream::BoxStream};
+use informer_model::{ObjectKey, ResourceVersion, Status};
+
+use crate::Object;
+
+pub use error::SourceError;
+pub use kube::KubeListWatch;
+pub use memory::{MemorySource, Request};
+
+/// A way to list objects of one kind and to watch them.
+pub trait ListWatch<K>: Send + Sync + 'static {
+    /// The one namespace in which all objects of this source lie; `None` for all, or for a kind without.
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    /// What is listed, in words for a person: `pods in namespace "shop"`.
+    fn description(&self) -> String;
+
+    /// Opens a list, or one page of it.
+    fn list(&self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, SourceError>>;
+
+    /// Opens a watch.
+    fn watch(&self, options: ListOptions) -> BoxFuture<'static, Result<WatchStream<K>, SourceError>>;
+}
+
+/// A page of a list as it arrives. The last item is [`ListItem::End`]; without it the page is not complete.
+pub type ListStream<K> = BoxStream<'static, Result<ListItem<K>, SourceError>>;
+
+/// A watch as it arrives. It ends when the server closes it, and after an `Err`.
+pub type WatchStream<K> = BoxStream<'static, Result<WatchItem<K>, SourceError>>;
+
+/// What to ask for. The names are those of Kubernetes' `ListOptions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Only objects with these labels.
+    pub label_selector: Option<String>,
+    /// Only objects with these fields.
+    pub field_selector: Option<String>,
+    /// The version to read at or to watch from. Unset means the newest.
+    pub resource_version: ResourceVersion,
+    /// How [`resource_version`](Self::resource_version) is meant.
+    pub resource_version_match: Option<VersionMatch>,
+    /// The most objects in one page.
+    pub limit: Option<u32>,
+    /// Where the page before this one ended.
+    pub continue_token: Option<String>,
+    /// How long the server should keep a watch open.
+    pub timeout: Option<Duration>,
+    /// Whether a watch may contain bookmarks.
+    pub allow_watch_bookmarks: bool,
+    /// Whether a watch begins with everything that exists.
+    pub send_initial_events: bool,
+}
+
+/// How the version of a list is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// At this version or a later one.
+    NotOlderThan,
+    /// At this very version.
+    Exact,
+}
+
+impl VersionMatch {
+    /// The name that the API has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotOlderThan => "NotOlderThan",
+            Self::Exact => "Exact",
+        }
+    }
+}
+
+/// A part of a list.
+#[derive(Debug)]
+pub enum ListItem<K> {
+    /// An object.
+    Object(Object<K>),
+    /// An object that exists but cannot be used.
+    Unusable(Unusable),
+    /// The page is complete.
+    End(PageEnd),
+}
+
+/// What a server says about a page as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageEnd {
+    /// The version of the list.
+    pub version: ResourceVersion,
+    /// Where the next page begins, if there is one.
+    pub continue_token: Option<String>,
+    /// How many objects come after this page, if the server says so.
+    pub remaining: Option<u64>,
+}
+
+/// An item of a watch.
+#[derive(Debug)]
+pub enum WatchItem<K> {
+    /// Something became of an object.
+    Object(WatchChange, Object<K>),
+    /// Something became of an object that cannot be used.
+    Unusable(WatchChange, Unusable),
+    /// Everything up to this version has been told.
+    Bookmark {
+        /// The version.
+        version: ResourceVersion,
+        /// Whether everything that existed when the watch began has been told now.
+        initial_events_end: bool,
+    },
+    /// The server ends the watch with an error.
+    Error(Box<Status>),
+    /// Something that has no business here: another kind, a table, an unknown type of event. It says what.
+    Foreign(String),
+}
+
+/// What became of an object, in the words of a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchChange {
+    /// It is there, and was not before.
+    Added,
+    /// It is different.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// An object that came but cannot be used, because it does not decode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// Its key, if that much could be read.
+    pub key: Option<ObjectKey>,
+    /// What it is called for a person: the key, or whatever there was.
+    pub name: String,
+    /// Its version, if that could be read.
+    pub version: ResourceVersion,
+    /// Why it cannot be used.
+    pub error: String,
+}

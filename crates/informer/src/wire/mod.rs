@@ -1,0 +1,136 @@
+//! Bytes of the wire to objects, one object at a time.
+//!
+//! In goes a frame: an item of a list, the list without its items, or an event of a watch. Out comes what a
+//! [source](crate::source) hands on. A frame is skimmed first: that tells whose it is, so that one which does not
+//! decode is [`Unusable`] under its name and spoils nothing else, and leaves out what nobody asked for.
+
+pub(crate) mod deep;
+mod event;
+mod page;
+mod place;
+mod skim;
+
+use std::{borrow::Cow, marker::PhantomData, ops::Range};
+
+use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey};
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Object,
+    source::{ListItem, Unusable},
+};
+use skim::Skim;
+
+/// How much of a text that should not be there is shown.
+const SHOWN: usize = 100;
+
+/// Decodes objects of one kind.
+pub(crate) struct Wire<K> {
+    kind: String,
+    api_version: String,
+    /// Whether Kubernetes itself has this kind. Only custom resources may call their lists as they like.
+    is_builtin: bool,
+    keep_managed_fields: bool,
+    objects: PhantomData<fn() -> K>,
+}
+
+impl<K: Resource> Wire<K> {
+    /// For the kind that `kind` says `K` is. Without `keep_managed_fields` no `K` has any.
+    pub(crate) fn new(kind: &K::DynamicType, keep_managed_fields: bool) -> Self {
+        let (group, version) = (K::group(kind), K::version(kind));
+        let is_builtin = BUILTIN_KINDS.iter().any(|builtin| {
+            builtin.kind == K::kind(kind) && builtin.group == group && builtin.version == version
+        });
+        Self {
+            kind: K::kind(kind).into_owned(),
+            api_version: K::api_version(kind).into_owned(),
+            is_builtin,
+            keep_managed_fields,
+            objects: PhantomData,
+        }
+    }
+}
+
+impl<K: Resource + DeserializeOwned> Wire<K> {
+    /// An item of a list.
+    pub(crate) fn list_item(&self, frame: &[u8]) -> ListItem<K> {
+        let skim = skim::object(frame);
+        // Built-in kinds do not repeat in each item what the list says.
+        let object = match self.other_kind(&skim) {
+            Some(other) => Err(format!("{other} in a list of {}", self.expected())),
+            None => self.object(frame, &skim),
+        };
+        match object {
+            Ok(object) => ListItem::Object(object),
+            Err(error) => ListItem::Unusable(unusable(frame, &skim, error)),
+        }
+    }
+
+    /// An item of a list that was left out, of which this is the beginning.
+    pub(crate) fn skipped_item(&self, beginning: &[u8], reason: &FrameError) -> ListItem<K> {
+        ListItem::Unusable(unusable(beginning, &skim::object(beginning), reason.to_string()))
+    }
+
+    fn object(&self, json: &[u8], skim: &Skim<'_>) -> Result<Object<K>, String> {
+        let wire_bytes = json.len();
+        if skim.depth > deep::MAX_DEPTH {
+            return Err(format!("it is nested {} deep, the limit is {}", skim.depth, deep::MAX_DEPTH));
+        }
+        let json = match &skim.managed_fields[..] {
+            [_, ..] if !self.keep_managed_fields => Cow::Owned(without(json, &skim.managed_fields)),
+            _ => Cow::Borrowed(json),
+        };
+        let body = deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
+        Object::decoded(body, wire_bytes, skim.depth).map_err(|error| error.to_string())
+    }
+
+    /// What an object says it is, if that is something else than what was asked for.
+    fn other_kind(&self, skim: &Skim<'_>) -> Option<String> {
+        let differs = |said: &Option<Cow<'_, str>>, expected: &str| {
+            said.as_deref().is_some_and(|said| said != expected)
+        };
+        let other = differs(&skim.kind, &self.kind) || differs(&skim.api_version, &self.api_version);
+        other.then(|| describe_kind(skim.kind.as_deref(), skim.api_version.as_deref()))
+    }
+
+    fn expected(&self) -> String {
+        describe_kind(Some(&self.kind), Some(&self.api_version))
+    }
+}
+
+/// `Pod (v1)`.
+fn describe_kind(kind: Option<&str>, api_version: Option<&str>) -> String {
+    let shown = |text: Option<&str>| text.unwrap_or("?").chars().take(SHOWN).collect::<String>();
+    format!("{} ({})", shown(kind), shown(api_version))
+}
+
+/// How bytes begin that should not be there, in quotes, with everything in them that cannot be printed escaped.
+pub(crate) fn beginning(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN).unwrap_or(bytes));
+    format!("{:?}", text.trim_start().chars().take(SHOWN).collect::<String>())
+}
+
+fn unusable(json: &[u8], skim: &Skim<'_>, error: String) -> Unusable {
+    let key = skim.name.as_ref().and_then(|name| ObjectKey::new(skim.namespace.as_deref(), name).ok());
+    let name = match (&key, &skim.namespace, &skim.name) {
+        (Some(key), ..) => key.to_string(),
+        (None, Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (None, None, Some(name)) => name.to_string(),
+        (None, _, None) => format!("an object without a name that begins with {}", beginning(json)),
+    };
+    Unusable { key, name, version: skim.version.as_deref().unwrap_or_default().into(), error }
+}
+
+/// The same JSON with `null` for these values.
+fn without(json: &[u8], values: &[Range<usize>]) -> Vec<u8> {
+    let mut rest = Vec::with_capacity(json.len());
+    let mut from = 0;
+    for value in values {
+        rest.extend_from_slice(json.get(from..value.start).unwrap_or_default());
+        rest.extend_from_slice(b"null");
+        from = value.end;
+    }
+    rest.extend_from_slice(json.get(from..).unwrap_or_default());
+    rest
+}

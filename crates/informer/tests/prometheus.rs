@@ -1,0 +1,186 @@
+//! What a Prometheus server gets to read.
+
+use std::time::Duration;
+
+use informer::{
+    PrometheusMetrics,
+    metrics::{Measurement, Metrics},
+};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+
+fn scrape(registry: &Registry) -> String {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("a registry that can be written");
+    text
+}
+
+/// The lines of some series, sorted: within a metric, series come in any order.
+fn lines(text: &str, beginning: &str) -> Vec<String> {
+    let mut lines: Vec<_> =
+        text.lines().filter(|line| line.starts_with(beginning)).map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_measurement_has_its_lines_with_informer_and_unit() {
+    let mut registry = Registry::default();
+    let metrics = PrometheusMetrics::new(&mut registry);
+    assert_eq!(scrape(&registry), "# EOF\n", "what was never measured is not said");
+    let took = Duration::from_millis(1_500);
+    for measurement in [
+        Measurement::Listed { objects: 3, took },
+        Measurement::ListFailed,
+        Measurement::Relist { cause: "version expired" },
+        Measurement::WatchOpened,
+        Measurement::WatchFailed,
+        Measurement::Applied { added: 3, updated: 2, deleted: 0 },
+        Measurement::Skipped,
+        Measurement::Quarantined(1),
+        Measurement::QueueDepth(7),
+        Measurement::StoreSize { objects: 3, bytes: 4096 },
+        Measurement::HandlerLag { handler: "index", pending: 5 },
+        Measurement::HandlerPanicked { handler: "index" },
+        Measurement::Synced { took },
+    ] {
+        metrics.record("pods", measurement);
+    }
+    tokio::time::advance(Duration::from_millis(2_500)).await;
+    let text = scrape(&registry);
+    let events = "informer_events_total";
+    let expected = [
+        r#"informer_events_total{informer="pods",change="added"} 3"#,
+        r#"informer_events_total{informer="pods",change="deleted"} 0"#,
+        r#"informer_events_total{informer="pods",change="updated"} 2"#,
+    ];
+    assert_eq!(lines(&text, events), expected);
+    let others: Vec<&str> = text.lines().filter(|line| !line.starts_with(events)).collect();
+    assert_eq!(others, EXPECTED.lines().collect::<Vec<_>>());
+}
+
+const EXPECTED: &str = r#"# HELP informer_lists Complete lists.
+# TYPE informer_lists counter
+informer_lists_total{informer="pods"} 1
+# HELP informer_list_failures Lists that failed.
+# TYPE informer_list_failures counter
+informer_list_failures_total{informer="pods"} 1
+# HELP informer_list_objects Objects in the last complete list.
+# TYPE informer_list_objects gauge
+informer_list_objects{informer="pods"} 3
+# HELP informer_list_duration_seconds Time from the first request of a list to its last byte.
+# TYPE informer_list_duration_seconds histogram
+# UNIT informer_list_duration_seconds seconds
+informer_list_duration_seconds_sum{informer="pods"} 1.5
+informer_list_duration_seconds_count{informer="pods"} 1
+informer_list_duration_seconds_bucket{le="0.01",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="0.025",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="0.05",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="0.1",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="0.25",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="0.5",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="1.0",informer="pods"} 0
+informer_list_duration_seconds_bucket{le="2.5",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="5.0",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="10.0",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="30.0",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="60.0",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="120.0",informer="pods"} 1
+informer_list_duration_seconds_bucket{le="+Inf",informer="pods"} 1
+# HELP informer_relists Lists that had to be repeated, by cause.
+# TYPE informer_relists counter
+informer_relists_total{informer="pods",cause="version expired"} 1
+# HELP informer_watches Watches that were opened.
+# TYPE informer_watches counter
+informer_watches_total{informer="pods"} 1
+# HELP informer_watch_failures Watches that could not be opened or broke.
+# TYPE informer_watch_failures counter
+informer_watch_failures_total{informer="pods"} 1
+# HELP informer_events Changes of the cache, by what became of the object.
+# TYPE informer_events counter
+# HELP informer_skipped Items of watches that had no business there and were skipped.
+# TYPE informer_skipped counter
+informer_skipped_total{informer="pods"} 1
+# HELP informer_quarantined_objects Objects that exist but cannot be used.
+# TYPE informer_quarantined_objects gauge
+informer_quarantined_objects{informer="pods"} 1
+# HELP informer_queue_depth Entries that wait between the server and the cache.
+# TYPE informer_queue_depth gauge
+informer_queue_depth{informer="pods"} 7
+# HELP informer_store_objects Objects in the cache.
+# TYPE informer_store_objects gauge
+informer_store_objects{informer="pods"} 3
+# HELP informer_store_bytes What the objects in the cache took on the wire.
+# TYPE informer_store_bytes gauge
+# UNIT informer_store_bytes bytes
+informer_store_bytes{informer="pods"} 4096
+# HELP informer_handler_pending Events that wait for a handler.
+# TYPE informer_handler_pending gauge
+informer_handler_pending{informer="pods",handler="index"} 5
+# HELP informer_handler_panics Panics of a handler.
+# TYPE informer_handler_panics counter
+informer_handler_panics_total{informer="pods",handler="index"} 1
+# HELP informer_sync_duration_seconds Time from the start to the first list in the cache.
+# TYPE informer_sync_duration_seconds gauge
+# UNIT informer_sync_duration_seconds seconds
+informer_sync_duration_seconds{informer="pods"} 1.5
+# HELP informer_last_event_age_seconds Time since the last change of the cache.
+# TYPE informer_last_event_age_seconds gauge
+# UNIT informer_last_event_age_seconds seconds
+informer_last_event_age_seconds{informer="pods"} 2.5
+# EOF
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn informers_and_handlers_have_lines_of_their_own() {
+    let mut registry = Registry::default();
+    let metrics = PrometheusMetrics::new(&mut registry);
+    for (informer, handler, pending) in
+        [("pods", "a", 1), ("pods", "b", 2), ("nodes", "a", 3), ("pods", "a", 4)]
+    {
+        metrics.record(informer, Measurement::HandlerLag { handler, pending });
+        metrics.clone().record(informer, Measurement::Skipped);
+    }
+    let text = scrape(&registry);
+    let pending = [
+        r#"informer_handler_pending{informer="nodes",handler="a"} 3"#,
+        r#"informer_handler_pending{informer="pods",handler="a"} 4"#,
+        r#"informer_handler_pending{informer="pods",handler="b"} 2"#,
+    ];
+    assert_eq!(lines(&text, "informer_handler_pending{"), pending);
+    let skipped =
+        [r#"informer_skipped_total{informer="nodes"} 1"#, r#"informer_skipped_total{informer="pods"} 3"#];
+    assert_eq!(lines(&text, "informer_skipped_total"), skipped, "a clone counts for the same registry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_the_last_event_grows_until_there_is_another() {
+    let mut registry = Registry::with_prefix("shop");
+    let metrics = PrometheusMetrics::new(&mut registry);
+    let applied = |added| Measurement::Applied { added, updated: 0, deleted: 0 };
+    let age = |registry: &Registry| lines(&scrape(registry), "shop_informer_last_event_age_seconds{");
+    metrics.record("pods", applied(0));
+    assert!(age(&registry).is_empty(), "a batch without changes is no event");
+    metrics.record("pods", applied(1));
+    tokio::time::advance(Duration::from_secs(90)).await;
+    metrics.record("nodes", applied(1));
+    metrics.record("pods", applied(0));
+    let expected = [
+        r#"shop_informer_last_event_age_seconds{informer="nodes"} 0.0"#,
+        r#"shop_informer_last_event_age_seconds{informer="pods"} 90.0"#,
+    ];
+    assert_eq!(age(&registry), expected);
+    metrics.record("pods", applied(1));
+    assert_eq!(age(&registry)[1], r#"shop_informer_last_event_age_seconds{informer="pods"} 0.0"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_begin_at_zero_once_the_informer_is_synced() {
+    let mut registry = Registry::default();
+    let metrics = PrometheusMetrics::new(&mut registry);
+    metrics.record("pods", Measurement::Synced { took: Duration::ZERO });
+    let text = scrape(&registry);
+    for name in ["list_failures", "watches", "watch_failures", "skipped"] {
+        let series = format!("informer_{name}_total");
+        assert_eq!(lines(&text, &series), [format!(r#"{series}{{informer="pods"}} 0"#)]);
+    }
+}
