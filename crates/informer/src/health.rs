@@ -107,7 +107,9 @@ impl Problem {
         match code {
             Some(401) => Some("check the credentials: the token or certificate is missing, wrong or expired"),
             Some(403) => Some("grant the verbs list and watch on it to the user that the message names"),
-            Some(404) => Some("check the name, and that its CustomResourceDefinition is installed and served"),
+            Some(404) => {
+                Some("check the name, and that its CustomResourceDefinition is installed and served")
+            }
             _ => None,
         }
     }

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How many deltas are applied in one step.
-const BATCH: usize = 1_024;
+const BATCH: usize = 256;
 /// After a reflector panicked, which its source or its decoder can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
@@ -148,13 +148,13 @@ impl<K: Send + Sync + 'static> Lanes<K> {
 
     /// Sets the store to the version that every lane has reached. With one lane the batch did it itself.
     pub(crate) fn settle_version(&self, batch: &mut Batch<'_, K>) {
-        if let [first, rest @ ..] = &self.versions[..] {
-            if !rest.is_empty() {
-                let least = rest.iter().fold(first, |least, version| {
-                    if version.is_unset() || version < least { version } else { least }
-                });
-                batch.set_resource_version(least.clone());
-            }
+        if let [first, rest @ ..] = &self.versions[..]
+            && !rest.is_empty()
+        {
+            let least = rest.iter().fold(first, |least, version| {
+                if version.is_unset() || version < least { version } else { least }
+            });
+            batch.set_resource_version(least.clone());
         }
     }
 

@@ -144,7 +144,9 @@ impl<K> Object<K> {
         self.0.body.wire_bytes as usize
     }
 
-    pub(crate) fn same_bytes(&self, _o: &Self) -> bool { false }
+    pub(crate) fn same_bytes(&self, _o: &Self) -> bool {
+        false
+    }
     /// Whether two handles hold the very same object, not an equal one.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -28,11 +28,16 @@ fn c01_to_c13_the_machine_tells_every_story_as_it_is_written() {
         if write {
             fs::write(story, &played).expect("writable");
         }
-        assert!(write || written == played, "{}:\n--- written\n{written}\n--- played\n{played}", story.display());
+        assert!(
+            write || written == played,
+            "{}:\n--- written\n{written}\n--- played\n{played}",
+            story.display()
+        );
     }
     for promise in 1..=13 {
         let told = |path: &&std::path::PathBuf| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("c{promise:02}_")))
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(&format!("c{promise:02}_")))
         };
         assert!(stories.iter().any(|path| told(&path)), "promise {promise} has no story");
     }
@@ -191,7 +196,9 @@ fn show(action: &Action) -> String {
 fn show_options(options: &ListOptions) -> String {
     let mut text = match (&options.continue_token, options.resource_version.to_string()) {
         (Some(token), version) if version.is_empty() => format!(" continue={token}"),
-        (None, version) => format!(" rv={version:?}").replace('"', if version.is_empty() { "\"" } else { "" }),
+        (None, version) => {
+            format!(" rv={version:?}").replace('"', if version.is_empty() { "\"" } else { "" })
+        }
         (Some(_), _) => panic!("a version beside a continue token: {options:?}"),
     };
     if let Some(matching) = options.resource_version_match {

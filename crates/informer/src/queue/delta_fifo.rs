@@ -78,8 +78,7 @@ impl<K> DeltaFifo<K> {
         let in_store = stored.iter().map(Object::key).filter(|key| !self.in_flight.contains_key(*key));
         let known = in_flight.chain(in_store).filter(|key| !self.deltas.contains_key(*key));
         let absent = |key: &&ObjectKey| list.covers(key) && !listed.contains(key);
-        let mut missing: Vec<ObjectKey> =
-            self.deltas.keys().chain(known).filter(absent).cloned().collect();
+        let mut missing: Vec<ObjectKey> = self.deltas.keys().chain(known).filter(absent).cloned().collect();
         missing.sort_unstable();
         for key in &missing {
             let last_seen = match self.deltas.get(key).and_then(|waiting| waiting.last()) {

@@ -178,11 +178,9 @@ where
     }
 
     fn handle(&mut self, input: Input, payload: Payload<K>) {
-        if let Input::Timer = input {
-            if self.opened.is_some_and(|opened| opened.elapsed() >= SETTLED) {
-                self.opened = None;
-                self.monitor.recovered(self.lane);
-            }
+        if input == Input::Timer && self.opened.is_some_and(|opened| opened.elapsed() >= SETTLED) {
+            self.opened = None;
+            self.monitor.recovered(self.lane);
         }
         match &input {
             Input::WatchOpened => {
@@ -251,11 +249,15 @@ where
     fn report(&mut self, problem: Problem, remedy: Remedy) {
         if matches!(
             problem,
-            Problem::WatchRefused(_) | Problem::WatchFailed(_) | Problem::ShortWatch | Problem::SilentWatch(_)
+            Problem::WatchRefused(_)
+                | Problem::WatchFailed(_)
+                | Problem::ShortWatch
+                | Problem::SilentWatch(_)
         ) {
             self.monitor.measure(Measurement::WatchFailed);
         }
-        if remedy.relists() && self.machine.phase() != Phase::Idle && !self.machine.last_version().is_unset() {
+        if remedy.relists() && self.machine.phase() != Phase::Idle && !self.machine.last_version().is_unset()
+        {
             self.monitor.measure(Measurement::Relist { cause: problem.cause() });
         }
         self.opened = None;
@@ -342,12 +344,17 @@ fn transformed<K>(transform: Option<&Transform<K>>, object: Object<K>) -> Result
 }
 
 /// Takes an object into a list: the cache's, if it is the same, else as the transform leaves it.
-fn take<K>(list: &mut List<K>, object: Object<K>, transform: Option<&Transform<K>>, cache: Option<&Store<K>>) {
-    if let Some(cached) = cache.and_then(|cache| cache.get(object.key())) {
-        if cached.same_bytes(&object) {
-            list.put(cached);
-            return;
-        }
+fn take<K>(
+    list: &mut List<K>,
+    object: Object<K>,
+    transform: Option<&Transform<K>>,
+    cache: Option<&Store<K>>,
+) {
+    if let Some(cached) = cache.and_then(|cache| cache.get(object.key()))
+        && cached.same_bytes(&object)
+    {
+        list.put(cached);
+        return;
     }
     match transformed(transform, object) {
         Ok(object) => list.put(object),

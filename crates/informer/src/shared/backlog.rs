@@ -197,3 +197,197 @@ impl<K> Backlog<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use informer_testing::histories;
+    use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+    use proptest::{collection::vec, prelude::*};
+
+    type Known = BTreeMap<ObjectKey, Object<ConfigMap>>;
+
+    fn mk(name: u8, version: u64) -> Object<ConfigMap> {
+        let (name, resource_version) = (Some(format!("n{name}")), Some(version.to_string()));
+        let metadata = ObjectMeta { name, resource_version, ..ObjectMeta::default() };
+        Object::new(ConfigMap { metadata, ..ConfigMap::default() }).unwrap()
+    }
+
+    /// What happens to a cache, with a handler behind it.
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// An object comes or changes. As an add it may be told as initial.
+        Put { name: u8, initial: bool },
+        /// An object goes; the tombstone has its last state, the newest that was seen, or none.
+        Delete { name: u8, tombstone: u8 },
+        /// All objects are shown again.
+        Resync,
+        /// The handler takes about this many.
+        Take(usize),
+    }
+
+    fn a_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            5 => (0..5u8, any::<bool>()).prop_map(|(name, initial)| Step::Put { name, initial }),
+            3 => (0..5u8, 0..3u8).prop_map(|(name, tombstone)| Step::Delete { name, tombstone }),
+            1 => Just(Step::Resync),
+            1 => (1..4usize).prop_map(Step::Take),
+        ]
+    }
+
+    /// Applies an event to what a handler knows; it must be a step that can be.
+    fn hear(known: &mut Known, notice: &Notice<ConfigMap>) {
+        assert!(!notice.initial || matches!(notice.event, Event::Added(_)));
+        match &notice.event {
+            Event::Added(new) => {
+                let before = known.insert(new.key().clone(), new.clone());
+                assert!(before.is_none(), "{notice:?} over {before:?}");
+            }
+            Event::Updated { old, new } => {
+                let before = known.insert(new.key().clone(), new.clone());
+                let before = before.unwrap_or_else(|| panic!("{notice:?} of something unknown"));
+                // Deleted and there again: the old state may be the one that it had at its end.
+                assert!(before.resource_version() <= old.resource_version(), "{notice:?}, known: {before:?}");
+            }
+            Event::Deleted(tombstone) => {
+                assert!(known.remove(tombstone.key()).is_some(), "{notice:?} of something unknown");
+            }
+        }
+    }
+
+    fn take(backlog: &mut Backlog<ConfigMap>, max: usize, known: &mut Known) -> bool {
+        match backlog.take(max) {
+            Some(Work::Merged(notices)) => {
+                notices.iter().for_each(|notice| hear(known, notice));
+                true
+            }
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    #[test]
+    fn c29_merged_events_lead_where_all_events_lead_in_legal_steps() {
+        histories(&vec(a_step(), 0..60), |steps| {
+            let (mut cache, mut known, mut backlog) = (Known::new(), Known::new(), Backlog::new());
+            for (version, step) in (1..).zip(steps) {
+                let mut events = Vec::new();
+                match step {
+                    Step::Put { name, initial } => {
+                        let new = mk(name, version);
+                        match cache.insert(new.key().clone(), new.clone()) {
+                            Some(old) => events.push((Event::Updated { old, new }, false)),
+                            None => events.push((Event::Added(new), initial)),
+                        }
+                    }
+                    Step::Delete { name, tombstone } => {
+                        let object = mk(name, version);
+                        let key = object.key().clone();
+                        if let Some(stored) = cache.remove(&key) {
+                            let tombstone = match tombstone {
+                                0 => Tombstone::Final(object),
+                                1 => Tombstone::Unknown { key, last_seen: Some(stored) },
+                                _ => Tombstone::Unknown { key, last_seen: None },
+                            };
+                            events.push((Event::Deleted(tombstone), false));
+                        }
+                    }
+                    Step::Resync => events.extend(
+                        cache.values().map(|o| (Event::Updated { old: o.clone(), new: o.clone() }, false)),
+                    ),
+                    Step::Take(max) => {
+                        take(&mut backlog, max, &mut known);
+                    }
+                }
+                for (event, initial) in events {
+                    backlog.push(&Notice { event, initial });
+                }
+                assert!(backlog.len() <= 5, "more than one entry for a key");
+            }
+            while take(&mut backlog, 2, &mut known) {}
+            assert!(backlog.is_empty());
+            let versions = |known: &Known| known.values().map(|o| format!("{o:?}")).collect::<Vec<_>>();
+            assert_eq!(versions(&known), versions(&cache));
+        });
+    }
+
+    /// What is told after these events of one object: `+` added, `*` initial, `~` updated, `-` deleted.
+    fn told(events: Vec<(Event<ConfigMap>, bool)>) -> String {
+        let mut backlog = Backlog::new();
+        events.into_iter().for_each(|(event, initial)| backlog.push(&Notice { event, initial }));
+        let Some(Work::Merged(notices)) = backlog.take(10) else { return String::new() };
+        let texts = notices.iter().map(|notice| match &notice.event {
+            Event::Added(new) => {
+                format!("{}{}", if notice.initial { '*' } else { '+' }, new.resource_version())
+            }
+            Event::Updated { old, new } => format!("{}~{}", old.resource_version(), new.resource_version()),
+            Event::Deleted(gone) => {
+                format!("-{}", gone.object().map_or_else(String::new, |o| o.resource_version().to_string()))
+            }
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn c29_the_table_of_merges() {
+        let added = |version, initial| (Event::Added(mk(1, version)), initial);
+        let updated = |old, new| (Event::Updated { old: mk(1, old), new: mk(1, new) }, false);
+        let deleted = |version| (Event::Deleted(Tombstone::Final(mk(1, version))), false);
+        let lost = || {
+            let key = mk(1, 1).key().clone();
+            (Event::Deleted(Tombstone::Unknown { key, last_seen: None }), false)
+        };
+        for (events, expected) in [
+            (vec![added(1, true), updated(1, 2)], "*2"),
+            (vec![added(1, false), updated(1, 1)], "+1"),
+            (vec![added(1, false), deleted(2)], ""),
+            (vec![added(1, true), deleted(2), added(3, false)], "+3"),
+            (vec![updated(1, 2), updated(2, 3)], "1~3"),
+            (vec![updated(1, 2), updated(2, 2)], "1~2"),
+            (vec![updated(1, 1), updated(1, 2)], "1~2"),
+            (vec![updated(1, 1), updated(1, 1)], "1~1"),
+            (vec![updated(1, 2), deleted(3)], "-3"),
+            (vec![deleted(2), added(3, false)], "2~3"),
+            (vec![updated(1, 2), deleted(3), added(4, false)], "1~4"),
+            (vec![updated(1, 2), lost(), added(4, false), deleted(5)], "-5"),
+            (vec![lost(), added(2, false)], "- +2"),
+            (vec![lost(), added(2, false), updated(2, 3)], "- +3"),
+            (vec![lost(), added(2, false), deleted(3)], "-3"),
+        ] {
+            assert_eq!(told(events.clone()), expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn c29_keys_that_come_and_go_leave_nothing_behind() {
+        let mut backlog = Backlog::new();
+        let push = |backlog: &mut Backlog<ConfigMap>, event| backlog.push(&Notice { event, initial: false });
+        push(&mut backlog, Event::Added(mk(0, 1)));
+        let object = |n: u64| {
+            let metadata = ObjectMeta { name: Some(format!("x{n}")), ..ObjectMeta::default() };
+            Object::new(ConfigMap { metadata, ..ConfigMap::default() }).unwrap()
+        };
+        for n in 0..10_000 {
+            if n == 4_000 {
+                push(&mut backlog, Event::Added(mk(1, 1)));
+                backlog.mark_synced();
+            }
+            push(&mut backlog, Event::Added(object(n)));
+            push(&mut backlog, Event::Deleted(Tombstone::Final(object(n))));
+        }
+        push(&mut backlog, Event::Added(mk(2, 1)));
+        assert_eq!(backlog.len(), 3);
+        assert!(backlog.entries.len() <= 3 + HOLES, "{} places", backlog.entries.len());
+        let names = |work: Option<Work<ConfigMap>>| match work {
+            Some(Work::Merged(notices)) => {
+                notices.iter().map(|n| n.key().to_string()).collect::<Vec<_>>().join(" ")
+            }
+            Some(_) => "synced".to_owned(),
+            None => "none".to_owned(),
+        };
+        let order = [(); 4].map(|()| names(backlog.take(10)));
+        assert_eq!(order, ["n0 n1", "synced", "n2", "none"]);
+    }
+}

@@ -123,10 +123,7 @@ impl<K: Send + Sync + 'static> Builder<K> {
 
     /// Calls this with every problem of listing and watching, and what is done about it. It should be quick.
     #[must_use]
-    pub fn watch_error_handler(
-        mut self,
-        handler: impl Fn(&Problem, Remedy) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn watch_error_handler(mut self, handler: impl Fn(&Problem, Remedy) + Send + Sync + 'static) -> Self {
         self.on_problem = Some(Arc::new(handler));
         self
     }

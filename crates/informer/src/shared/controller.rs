@@ -64,7 +64,11 @@ impl<K: Send + Sync + 'static> Controller<K> {
                     }
                 }
                 batch = self.lanes.next() => match batch {
-                    Some((lane, batch)) => self.apply(lane, batch),
+                    Some((lane, batch)) => {
+                        self.apply(lane, batch);
+                        // Handlers have their turn before more comes.
+                        tokio::task::yield_now().await;
+                    }
                     None => break,
                 },
             }

@@ -1,10 +1,15 @@
 //! The task that tells one handler of its events, one after another.
 
-use std::panic::AssertUnwindSafe;
+use std::{
+    panic::AssertUnwindSafe,
+    pin::pin,
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
 
 use futures_util::FutureExt;
 use informer_model::ObjectKey;
-use tokio::{runtime::Handle, task};
+use tokio::task;
 
 use super::{
     handler::{EventHandler, Notice},
@@ -17,6 +22,10 @@ use crate::{
     panic_message,
     sync::Arc,
 };
+
+/// After so many events a handler lets others run. Several batches, so that one who is behind catches up with
+/// a task that brings one each time.
+const REST: usize = 4 * LIMIT;
 
 tokio::task_local! {
     /// The handler whose callback is running here.
@@ -49,6 +58,26 @@ impl<'a, K> From<&'a Notice<K>> for News<'a, K> {
             Event::Added(object) => Self::Added(object, notice.initial),
             Event::Updated { old, new } => Self::Updated(old, new),
             Event::Deleted(tombstone) => Self::Deleted(tombstone),
+        }
+    }
+}
+
+/// Runs a future on this thread. Unlike the runtime's own way of doing so, this lets a callback use that.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
         }
     }
 }
@@ -91,7 +120,7 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> Delivery<K, H> {
         while let Some(work) = self.inbox.take().await {
             since_rest += self.handle(&work).await;
             drop(work);
-            if since_rest < LIMIT {
+            if since_rest < REST {
                 task::consume_budget().await;
             } else {
                 task::yield_now().await;
@@ -102,11 +131,10 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> Delivery<K, H> {
 
     /// Work by work goes to a thread that may be blocked.
     async fn run_blocking(mut self) {
-        let runtime = Handle::current();
         while let Some(work) = self.inbox.take().await {
-            let (runtime, member) = (runtime.clone(), Arc::clone(&self.running.0));
+            let member = Arc::clone(&self.running.0);
             let handled = task::spawn_blocking(move || {
-                runtime.block_on(INSIDE.scope(member, async {
+                block_on(INSIDE.scope(member, async {
                     self.handle(&work).await;
                     self
                 }))

@@ -79,3 +79,94 @@ where
         self.handler.blocking()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    use futures_util::FutureExt;
+    use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+
+    use crate::Handler;
+
+    /// An object that passes if its version is even.
+    fn mk(name: &str, version: u64) -> Object<ConfigMap> {
+        let (name, resource_version) = (Some(name.to_owned()), Some(version.to_string()));
+        let metadata = ObjectMeta { name, resource_version, ..ObjectMeta::default() };
+        Object::new(ConfigMap { metadata, ..ConfigMap::default() }).unwrap()
+    }
+
+    struct Rig<H>(H, Arc<Mutex<Vec<String>>>);
+
+    fn rig() -> Rig<impl EventHandler<ConfigMap>> {
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let [added, updated, deleted] = [(); 3].map(|()| Arc::clone(&log));
+        let handler = Handler::<ConfigMap>::new()
+            .name("even")
+            .resync(Duration::from_secs(5))
+            .blocking()
+            .on_add(move |o, initial| added.lock().unwrap().push(format!("+{o:?} {initial}")))
+            .on_update(move |old, new| updated.lock().unwrap().push(format!("{old:?}~{new:?}")))
+            .on_delete(move |gone| deleted.lock().unwrap().push(format!("-{:?}", gone.object())))
+            .filter(|object| matches!(object.resource_version().to_string().parse(), Ok(0u64 | 2 | 4 | 6)));
+        Rig(handler, log)
+    }
+
+    impl<H: EventHandler<ConfigMap>> Rig<H> {
+        fn add(&mut self, version: u64) -> String {
+            self.0.on_add(&mk("a", version), true).now_or_never();
+            self.heard()
+        }
+
+        fn update(&mut self, old: u64, new: u64) -> String {
+            self.0.on_update(&mk("a", old), &mk("a", new)).now_or_never();
+            self.heard()
+        }
+
+        fn delete(&mut self, tombstone: &Tombstone<ConfigMap>) -> String {
+            self.0.on_delete(tombstone).now_or_never();
+            self.heard()
+        }
+
+        fn heard(&self) -> String {
+            std::mem::take(&mut *self.1.lock().unwrap()).join(" ")
+        }
+    }
+
+    fn unknown(last_seen: Option<u64>) -> Tombstone<ConfigMap> {
+        let last_seen = last_seen.map(|version| mk("a", version));
+        Tombstone::Unknown { key: mk("a", 1).key().clone(), last_seen }
+    }
+
+    #[test]
+    fn an_object_that_begins_to_pass_is_added_and_one_that_stops_is_deleted_as_it_was() {
+        let mut rig = rig();
+        assert_eq!(rig.add(1), "");
+        assert_eq!(rig.update(1, 3), "", "neither passes");
+        assert_eq!(rig.update(3, 4), "+a@4 false");
+        assert_eq!(rig.update(4, 6), "a@4~a@6", "both pass");
+        assert_eq!(rig.update(6, 7), "-Some(a@6)");
+        assert_eq!(rig.delete(&Tombstone::Final(mk("a", 7))), "", "it is gone already");
+        assert_eq!(rig.add(2), "+a@2 true");
+    }
+
+    #[test]
+    fn a_delete_is_told_exactly_if_the_add_was() {
+        let cases = [Tombstone::Final(mk("a", 4)), unknown(Some(4)), unknown(None)];
+        for tombstone in cases.iter().chain([&Tombstone::Final(mk("a", 5)), &unknown(Some(5))]) {
+            let mut rig = rig();
+            assert_eq!(rig.add(1), "");
+            assert_eq!(rig.delete(tombstone), "", "{tombstone:?} of an object that never passed");
+            assert_eq!(rig.add(2), "+a@2 true");
+            assert_eq!(rig.delete(tombstone), format!("-{:?}", tombstone.object()));
+        }
+    }
+
+    #[test]
+    fn the_options_are_those_of_the_handler() {
+        let Rig(handler, _) = rig();
+        assert_eq!((handler.name(), handler.blocking()), (Some("even"), true));
+        assert_eq!(handler.resync(), Some(Duration::from_secs(5)));
+    }
+}

@@ -130,18 +130,15 @@ type OnDelete<K> = Box<dyn FnMut(&Tombstone<K>) + Send>;
 ///
 /// ```
 /// use informer::Handler;
-/// # use informer::EventHandler;
-/// # use k8s_openapi::api::core::v1::Pod;
-/// # fn add_handler(_: impl EventHandler<Pod>) {}
+/// use k8s_openapi::api::core::v1::Pod;
+/// # fn add_handler(_: impl informer::EventHandler<Pod>) {}
 /// add_handler(
-///     Handler::new()
+///     Handler::<Pod>::new()
 ///         .on_add(|pod, initial| println!("+ {}{}", pod.key(), if initial { " (was there)" } else { "" }))
 ///         .on_update(|_old, new| println!("~ {}", new.key()))
 ///         .on_delete(|gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
 /// );
 /// ```
-///
-/// To look into the objects themselves, name their kind: `Handler::<Pod>::new()`.
 pub struct Handler<K> {
     name: Option<String>,
     resync: Option<Duration>,

@@ -50,11 +50,6 @@ pub(super) struct Newcomer<K> {
 }
 
 impl<K: Send + Sync + 'static> Joining<K> {
-    pub(crate) fn new() -> Arc<Self> {
-        let state = State { last_id: 0, newcomers: Vec::new(), stopped: false };
-        Arc::new(Self { state: Mutex::new(state), arrived: Notify::new() })
-    }
-
     /// Adds a handler, before the start or at any time until the stop.
     pub(crate) fn add<H: EventHandler<K>>(
         self: &Arc<Self>,
@@ -72,11 +67,6 @@ impl<K: Send + Sync + 'static> Joining<K> {
     pub(crate) fn subscribe(self: &Arc<Self>) -> Result<Subscription<K>, AddHandlerError> {
         let (registration, inbox) = self.register(None, None, |_, _| None)?;
         Ok(Subscription::new(registration, inbox))
-    }
-
-    /// Returns when handlers may have come since it last returned.
-    pub(crate) async fn arrived(&self) {
-        self.arrived.notified().await;
     }
 
     fn register(
@@ -100,6 +90,18 @@ impl<K: Send + Sync + 'static> Joining<K> {
         self.arrived.notify_one();
         Ok((registration, inbox))
     }
+}
+
+impl<K> Joining<K> {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State { last_id: 0, newcomers: Vec::new(), stopped: false };
+        Arc::new(Self { state: Mutex::new(state), arrived: Notify::new() })
+    }
+
+    /// Returns when handlers may have come since it last returned.
+    pub(crate) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
 
     /// Takes the newcomers out, to be started at once.
     pub(super) fn take(&self) -> Vec<Newcomer<K>> {
@@ -112,7 +114,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
     }
 
     /// Lets nobody in any more; who waits is told.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
         let newcomers = std::mem::take(&mut state.newcomers);
@@ -122,9 +124,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
             inbox.close();
         }
     }
-}
 
-impl<K> Joining<K> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         // Nothing of a user's runs under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -144,9 +144,6 @@ impl<K: Send + Sync + 'static> Hall for Joining<K> {
 
 impl<K> Drop for Joining<K> {
     fn drop(&mut self) {
-        for Newcomer { member, inbox, .. } in std::mem::take(&mut self.lock().newcomers) {
-            member.end(End::Stopped);
-            inbox.close();
-        }
+        self.stop();
     }
 }

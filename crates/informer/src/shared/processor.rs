@@ -20,7 +20,7 @@ use super::{
 use crate::{metrics::Metrics, store::Store, sync::Arc};
 
 /// All handlers of one informer. Owned by the task that writes the store.
-pub(crate) struct Processor<K: Send + Sync + 'static> {
+pub(crate) struct Processor<K> {
     joining: Arc<Joining<K>>,
     members: Vec<(Arc<Member>, Arc<Inbox<K>>)>,
     tasks: JoinSet<()>,
@@ -30,7 +30,7 @@ pub(crate) struct Processor<K: Send + Sync + 'static> {
     reporter: Reporter,
 }
 
-impl<K: Send + Sync + 'static> Processor<K> {
+impl<K> Processor<K> {
     /// A processor for those who join here. `informer` is the name in reports.
     pub(crate) fn new(
         joining: Arc<Joining<K>>,
@@ -142,9 +142,12 @@ impl<K: Send + Sync + 'static> Processor<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Drop for Processor<K> {
+impl<K> Drop for Processor<K> {
     fn drop(&mut self) {
         // Aborting the tasks, as `tasks` does, is not enough: a blocking callback goes on.
         self.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

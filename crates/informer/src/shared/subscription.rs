@@ -21,7 +21,7 @@ use crate::{Event, Object, sync::Arc};
 ///
 /// Events wait while nobody polls; once more than 1,024 wait, what waits for one object becomes one event. The
 /// stream ends when the informer stops. Dropping it removes it from the informer.
-pub struct Subscription<K: Send + Sync + 'static> {
+pub struct Subscription<K> {
     registration: Registration,
     inbox: Arc<Inbox<K>>,
     taken: Taken<K>,
@@ -50,7 +50,7 @@ impl<K> Taken<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Subscription<K> {
+impl<K> Subscription<K> {
     pub(super) fn new(registration: Registration, inbox: Arc<Inbox<K>>) -> Self {
         Self { registration, inbox, taken: Taken::Merged(Vec::new().into_iter()) }
     }
@@ -62,7 +62,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Stream for Subscription<K> {
+impl<K> Stream for Subscription<K> {
     type Item = Notice<K>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice<K>>> {
@@ -93,13 +93,13 @@ impl<K: Send + Sync + 'static> Stream for Subscription<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Drop for Subscription<K> {
+impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
         self.registration.withdraw();
     }
 }
 
-impl<K: Send + Sync + 'static> fmt::Debug for Subscription<K> {
+impl<K> fmt::Debug for Subscription<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Subscription").field(&self.registration).finish()
     }

@@ -155,8 +155,7 @@ where
         let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
         async move {
             let mut answer = answer::open(client, request?, Framing::JsonList).await?;
-            let mut end = None;
-            Ok(stream::poll_fn(move |cx| answer.poll_list(cx, &wire, &mut end)).boxed())
+            Ok(stream::poll_fn(move |cx| answer.poll_list(cx, &wire)).boxed())
         }
         .boxed()
     }

@@ -45,11 +45,8 @@ impl<K: Send + Sync + 'static> Validator<K> {
         let (violations, story, known) = Default::default();
         let record = Arc::new(Mutex::new(Record { name: name.to_owned(), known, story, violations }));
         let rewound = Arc::new(AtomicBool::new(false));
-        let handler = Listening {
-            record: Arc::clone(&record),
-            rewound: Arc::clone(&rewound),
-            cache: informer.store(),
-        };
+        let handler =
+            Listening { record: Arc::clone(&record), rewound: Arc::clone(&rewound), cache: informer.store() };
         let registration = informer.add_handler(handler).expect("the informer has not stopped");
         Self { record, rewound, registration }
     }

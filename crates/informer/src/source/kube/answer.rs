@@ -50,7 +50,7 @@ pub(super) async fn open(
     }
     let decoder = FrameDecoder::new(framing).skipping();
     let decoder = if gzip { decoder.gzip() } else { decoder };
-    Ok(Answer { body, decoder, gzip, beginning: Vec::new(), state: State::Open })
+    Ok(Answer { body, decoder, gzip, beginning: Vec::new(), page_end: None, state: State::Open })
 }
 
 /// The body of an answer.
@@ -60,6 +60,9 @@ pub(super) struct Answer {
     gzip: bool,
     /// The first bytes, if they are not compressed.
     beginning: Vec<u8>,
+    /// Kept from the envelope of a list to the end of the answer: a page is complete when all of it came, and
+    /// only then is the connection free for the next request.
+    page_end: Option<PageEnd>,
     state: State,
 }
 
@@ -81,13 +84,11 @@ enum Part {
 }
 
 impl Answer {
-    /// The next part of a list. `end` is kept from the envelope to the end of the answer: a page is complete
-    /// when all of it came, and only then is the connection free for the next request.
+    /// The next part of a list.
     pub(super) fn poll_list<K: Resource + DeserializeOwned>(
         &mut self,
         cx: &mut Context<'_>,
         wire: &Wire<K>,
-        end: &mut Option<PageEnd>,
     ) -> Poll<Option<Result<ListItem<K>, SourceError>>> {
         loop {
             return Poll::Ready(match ready!(self.poll_part(cx)) {
@@ -97,13 +98,13 @@ impl Answer {
                 }
                 Some(Ok(Part::Envelope(envelope))) => match wire.page_end(&envelope) {
                     Ok(page_end) => {
-                        *end = Some(page_end);
+                        self.page_end = Some(page_end);
                         continue;
                     }
                     Err(error) => Some(Err(self.fail(error))),
                 },
                 Some(Err(error)) => Some(Err(error)),
-                None => end.take().map(|end| Ok(ListItem::End(end))),
+                None => self.page_end.take().map(|end| Ok(ListItem::End(end))),
             });
         }
     }
@@ -159,7 +160,7 @@ impl Answer {
 
     /// Nothing comes after an error.
     fn fail(&mut self, error: SourceError) -> SourceError {
-        self.state = State::Over;
+        (self.state, self.page_end) = (State::Over, None);
         error
     }
 

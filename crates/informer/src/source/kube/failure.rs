@@ -34,7 +34,7 @@ pub(super) fn in_words(error: &::kube::Error) -> String {
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source())
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 fn is_refused(error: &(dyn Error + 'static)) -> bool {
