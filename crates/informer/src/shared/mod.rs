@@ -64,7 +64,7 @@ pub use subscription::Subscription;
 /// let pods = SharedInformer::builder(source.clone()).name("pods").build()?;
 /// let by_node = pods.add_index("node", |pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()))?;
 /// let watching = pods.add_handler(
-///     Handler::new()
+///     Handler::<Pod>::new()
 ///         .on_add(|pod, initial| println!("+ {} {initial}", pod.key()))
 ///         .on_update(|old, new| println!("~ {} {} → {}", new.key(), old.resource_version(), new.resource_version()))
 ///         .on_delete(|gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
