@@ -96,6 +96,12 @@ struct Tally {
     total: Arc<AtomicU64>,
 }
 
+impl Tally {
+    fn add(&mut self) {
+        self.count += 1;
+    }
+}
+
 impl Drop for Tally {
     fn drop(&mut self) {
         self.total.fetch_add(self.count, Ordering::SeqCst);
@@ -114,7 +120,7 @@ async fn run(handlers: usize) -> Run {
     let mut registrations = Vec::new();
     for _ in 0..handlers {
         let mut tally = Tally { count: 0, total: Arc::clone(&heard) };
-        let handler = Handler::new().on_update(move |_, _| tally.count += 1);
+        let handler = Handler::new().on_update(move |_, _| tally.add());
         registrations.push(informer.add_handler(handler).expect("running"));
     }
     let stop = CancellationToken::new();

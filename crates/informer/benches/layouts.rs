@@ -25,9 +25,9 @@ use arc_swap::ArcSwap;
 use hashbrown::HashMap;
 use imbl::{GenericHashMap, OrdMap, OrdSet, shared_ptr::DefaultSharedPtr};
 use informer::{
-    queue::Replacement,
     Object,
-    model::{ObjectKey, ResourceVersion, Selector},
+    model::{ObjectKey, Selector},
+    queue::Replacement,
     store::{self, Store, StoreWriter},
 };
 use support::{Pod, Revision, pod, pods, scattered};

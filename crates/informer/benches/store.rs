@@ -16,9 +16,9 @@ use std::{
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use informer::{
-    queue::Replacement,
     Object,
     model::{ObjectKey, ResourceVersion, Selector},
+    queue::Replacement,
     store::{self, Store, StoreWriter},
 };
 use support::{PODS, Pod, Revision, node_of, pod, pods, scattered};

@@ -208,7 +208,7 @@ mod tests {
             phase: Phase::Waiting,
             lasting: Duration::from_secs(1),
             version: ResourceVersion::UNSET,
-            trouble: Some(trouble.clone()),
+            trouble: Some(trouble),
             last_trouble: None,
         };
         let mut health = Health {

@@ -151,9 +151,13 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         if let [first, rest @ ..] = &self.versions[..]
             && !rest.is_empty()
         {
-            let least = rest.iter().fold(first, |least, version| {
-                if version.is_unset() || version < least { version } else { least }
-            });
+            let least =
+                rest.iter().fold(
+                    first,
+                    |least, version| {
+                        if version.is_unset() || version < least { version } else { least }
+                    },
+                );
             batch.set_resource_version(least.clone());
         }
     }

@@ -44,6 +44,8 @@ struct Body<K> {
     /// Taken out only to be dropped.
     object: Option<K>,
     wire_bytes: u32,
+    /// A hash of those bytes; 0 when there were none.
+    wire_hash: u64,
     /// How deep it is nested, as far as that is known.
     depth: u32,
 }
@@ -76,14 +78,20 @@ pub enum ObjectError {
 impl<K: Resource> Object<K> {
     /// Takes key, version and labels from the object's own metadata.
     pub fn new(body: K) -> Result<Self, ObjectError> {
-        Self::decoded(body, 0, 0)
+        Self::decoded(body, 0, 0, 0)
     }
 
-    /// Like [`new`](Self::new), of an object that had so many bytes on the wire and is nested so deep.
-    pub(crate) fn decoded(body: K, wire_bytes: usize, depth: u32) -> Result<Self, ObjectError> {
+    /// Like [`new`](Self::new), of an object that had so many bytes on the wire, with this hash of those that
+    /// were decoded, and is nested so deep.
+    pub(crate) fn decoded(
+        body: K,
+        wire_bytes: usize,
+        wire_hash: u64,
+        depth: u32,
+    ) -> Result<Self, ObjectError> {
         let wire_bytes = wire_bytes.try_into().unwrap_or(u32::MAX);
         // The body comes first: key, labels and counter are then allocated in a row and lie close together.
-        let body = Box::new(Body { object: Some(body), wire_bytes, depth });
+        let body = Box::new(Body { object: Some(body), wire_bytes, wire_hash, depth });
         let meta = body.meta();
         let Some(name) = &meta.name else {
             return Err(ObjectError::NoName { namespace: meta.namespace.clone() });
@@ -107,8 +115,8 @@ impl<K: Resource> Object<K> {
         deep::with_stack(self.0.body.depth, move || {
             let mut body = Arc::try_unwrap(self.0).map_or_else(
                 |shared| {
-                    let Body { wire_bytes, depth, .. } = *shared.body;
-                    Box::new(Body { object: Some((**shared.body).clone()), wire_bytes, depth })
+                    let Body { wire_bytes, wire_hash, depth, .. } = *shared.body;
+                    Box::new(Body { object: Some((**shared.body).clone()), wire_bytes, wire_hash, depth })
                 },
                 |inner| inner.body,
             );
@@ -144,9 +152,16 @@ impl<K> Object<K> {
         self.0.body.wire_bytes as usize
     }
 
-    pub(crate) fn same_bytes(&self, _o: &Self) -> bool {
-        false
+    /// Whether the server said the same of both: one version, in the same bytes. The version alone would not do:
+    /// a server that went back in time gives it to another state of the object.
+    pub(crate) fn same_bytes(&self, other: &Self) -> bool {
+        let (one, two) = (&self.0.body, &other.0.body);
+        one.wire_hash != 0
+            && one.wire_hash == two.wire_hash
+            && one.wire_bytes == two.wire_bytes
+            && self.resource_version() == other.resource_version()
     }
+
     /// Whether two handles hold the very same object, not an equal one.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

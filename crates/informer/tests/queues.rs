@@ -212,7 +212,12 @@ fn c15_replace_buries_what_is_missing_with_the_newest_state_known() {
     queue.added(mk("queued", 3));
     queue.deleted(gone(mk("listed", 4)));
     let unusable = vec![key("broken")];
-    queue.replace(Replacement { namespace: None, objects: vec![mk("listed", 5)], unusable, version: 6.into() });
+    queue.replace(Replacement {
+        namespace: None,
+        objects: vec![mk("listed", 5)],
+        unusable,
+        version: 6.into(),
+    });
     assert_eq!(
         drain(&mut queue, 1),
         ["~both@2 ?both@2", "+queued@3 ?queued@3", "-listed@4 =listed@5", "?stored@1", "#6"]

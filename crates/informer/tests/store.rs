@@ -5,8 +5,8 @@ mod support;
 use std::{panic, time::Duration};
 
 use informer::{
-    queue::Replacement,
     model::Selector,
+    queue::Replacement,
     store::{self, Change, IndexError, LABEL_INDEX, NAMESPACE_INDEX, WaitError},
 };
 use k8s_openapi::api::core::v1::ConfigMap;

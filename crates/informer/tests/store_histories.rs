@@ -5,8 +5,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use informer::{
-    queue::Replacement,
     model::{ObjectKey, Selector},
+    queue::Replacement,
     store::{self, Change, LABEL_INDEX, NAMESPACE_INDEX, Snapshot},
 };
 use informer_testing::histories;
@@ -104,7 +104,10 @@ fn c17_c18_c19_the_store_equals_a_naive_model() {
                                 list.iter().map(|spec| object(spec, version)).collect();
                             let keep: Vec<ObjectKey> = keep.iter().map(|name| key(name)).collect();
                             let expected = replace_model(&mut model, &objects, &keep);
-                            let changes = batch.replace(Replacement { unusable: keep, ..Replacement::new(objects, version) });
+                            let changes = batch.replace(Replacement {
+                                unusable: keep,
+                                ..Replacement::new(objects, version)
+                            });
                             assert_eq!(changes.iter().map(show_change).collect::<Vec<_>>(), expected);
                         }
                     }

@@ -222,9 +222,17 @@ async fn f14_a_deep_object_is_copied_changed_and_dropped_on_any_stack() {
             .expect("no overflow");
     };
     small(Box::new(move || {
-        let copy = object.modify(|body| Ok::<(), ()>(body.status = 3)).expect("changed");
+        let change = |body: &mut Any| {
+            body.status = 3;
+            Ok::<(), ()>(())
+        };
+        let strip = |body: &mut Any| {
+            body.spec = Value::Null;
+            Ok::<(), ()>(())
+        };
+        let copy = object.modify(change).expect("changed");
         assert_eq!((copy.status, copy.wire_bytes() > 9_990), (3, true));
-        let stripped = copy.modify(|body| Ok::<(), ()>(body.spec = Value::Null)).expect("changed");
+        let stripped = copy.modify(strip).expect("changed");
         drop(stripped);
     }));
     assert_eq!(held.status, 0);

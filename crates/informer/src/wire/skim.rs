@@ -52,7 +52,7 @@ pub(super) fn event(json: &[u8]) -> EventSkim<'_> {
                 }
                 event.object = Some(start..cursor.at);
             }
-            _ => drop(cursor.value()?),
+            _ => cursor.pass()?,
         }
         Some(())
     });
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
                 "kind" => skim.kind = cursor.text()?,
                 "apiVersion" => skim.api_version = cursor.text()?,
                 "metadata" => cursor.metadata(&mut skim)?,
-                _ => drop(cursor.value()?),
+                _ => cursor.pass()?,
             }
             Some(())
         });
@@ -97,8 +97,7 @@ impl<'a> Cursor<'a> {
     fn metadata(&mut self, skim: &mut Skim<'a>) -> Option<()> {
         self.space();
         if self.byte()? != b'{' {
-            self.value()?;
-            return Some(());
+            return self.pass();
         }
         skim.has_metadata = true;
         self.members(|cursor, name| {
@@ -107,7 +106,7 @@ impl<'a> Cursor<'a> {
                 "namespace" => skim.namespace = cursor.text()?,
                 "resourceVersion" => skim.version = cursor.text()?,
                 "managedFields" => skim.managed_fields.push(cursor.value()?),
-                _ => drop(cursor.value()?),
+                _ => cursor.pass()?,
             }
             Some(())
         })
@@ -187,6 +186,11 @@ impl<'a> Cursor<'a> {
             escaped = true;
             self.at += 1;
         }
+    }
+
+    /// Passes over a value.
+    fn pass(&mut self) -> Option<()> {
+        self.value().map(|_| ())
     }
 
     /// Passes over a value, and says where it lies.
