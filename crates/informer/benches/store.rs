@@ -17,7 +17,7 @@ use std::{
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use informer::{
     Object,
-    model::{ObjectKey, ResourceVersion, Selector},
+    model::{ObjectKey, Selector},
     queue::Replacement,
     store::{self, Store, StoreWriter},
 };

@@ -1,0 +1,16 @@
+//! What an informer promises, seen through its public face and against a server in memory.
+
+mod handlers;
+mod life;
+mod namespaces;
+mod objects;
+mod problems;
+mod removal;
+mod resync;
+mod stage;
+#[path = "../support/mod.rs"]
+mod support;
+mod time;
+mod unshared;
+#[path = "../support/validator.rs"]
+mod validator;

@@ -1,0 +1,84 @@
+//! One informer over a list of namespaces, each with a watch of its own.
+
+use informer::{
+    SharedInformer,
+    shared::BuildError,
+    source::{ListWatch, MemorySource},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use crate::{
+    stage::{Log, MINUTE, QUEUES, Stage, forbidden, force_list, put, seconds, server, settle},
+    support::key,
+};
+
+#[tokio::test(start_paused = true)]
+async fn c33_several_namespaces_are_one_cache_with_one_watch_each() {
+    for queue in QUEUES {
+        for streaming in [true, false] {
+            let (server, log) = (server(&["a/x", "b/x", "c/x"]), Log::default());
+            let builder = SharedInformer::builder(server.scoped("a")).source(server.scoped("b"));
+            let informer = builder.queue(queue).streaming(streaming).build().unwrap();
+            informer.add_handler(log.handler()).unwrap();
+            let stage = Stage::synced(&server, informer).await;
+            assert_eq!(stage.cached(), "a/x@2 b/x@3");
+            assert_eq!(server.open_watches(), 2);
+            log.take();
+            put(&server, "b/y");
+            put(&server, "c/y");
+            server.delete(&key("a/x"));
+            settle().await;
+            assert_eq!(stage.cached(), "b/x@3 b/y@5");
+            let mut heard: Vec<String> = log.take().split(' ').map(str::to_owned).collect();
+            heard.sort();
+            assert_eq!(heard, ["+b/y@5", "-a/x@7"]);
+            force_list(&server, || {
+                server.delete(&key("b/x"));
+            });
+            seconds(5).await;
+            assert_eq!(stage.cached(), "b/y@5", "a list of one namespace leaves the other alone");
+            assert_eq!(log.take(), "?b/x@3");
+            stage.end().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c33_one_namespace_that_fails_is_named_and_the_others_go_on() {
+    let (good, bad) = (server(&["a/x"]), server(&["b/x"]));
+    bad.fail_next_lists(20, forbidden());
+    bad.fail_next_watches(20, forbidden());
+    let builder = SharedInformer::builder(good.scoped("a")).source(bad.scoped("b")).name("two");
+    let stage = Stage::start(&good, builder.build().unwrap());
+    let error = stage.informer.wait_until_synced(MINUTE).await.unwrap_err().to_string();
+    assert!(error.contains("namespace \"b\"") && error.contains("forbidden"), "{error}");
+    put(&good, "a/y");
+    settle().await;
+    assert_eq!(stage.cached(), "a/x@2 a/y@3");
+    stage.informer.wait_until_synced(30 * MINUTE).await.expect("it is allowed in the end");
+    assert_eq!(stage.informer.store().len(), 3);
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c33_the_version_of_several_is_what_all_of_them_have_reached() {
+    let server = server(&["a/x", "b/x"]);
+    let builder = SharedInformer::builder(server.scoped("a")).source(server.scoped("b"));
+    let stage = Stage::synced(&server, builder.build().unwrap()).await;
+    put(&server, "a/x");
+    settle().await;
+    assert_eq!(stage.cached(), "a/x@4 b/x@3");
+    assert_eq!(stage.informer.last_sync_resource_version(), "3".into(), "the other has not told of it");
+    let reached = stage.informer.wait_for_resource_version(&server.version(), 2 * MINUTE).await;
+    assert_eq!(reached, Ok("4".into()), "the bookmark of the other did");
+    stage.end().await;
+}
+
+#[test]
+fn c33_sources_that_cover_the_same_objects_are_refused() {
+    let server = MemorySource::<ConfigMap>::new();
+    let twice = SharedInformer::builder(server.scoped("a")).source(server.scoped("a")).build().unwrap_err();
+    assert!(matches!(twice, BuildError::Overlap { .. }), "{twice}");
+    let all = SharedInformer::builder(server.scoped("a")).source(server.clone()).build().unwrap_err();
+    assert!(all.to_string().contains(&server.description()), "{all}");
+}

@@ -1,0 +1,207 @@
+//! What goes wrong with listing and watching: how it is told, and how it ends.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use informer::{
+    Handler, SyncError,
+    model::{Reason, Status},
+    source::{SourceError, WatchItem},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use crate::{
+    stage::{Log, MINUTE, QUEUES, Stage, builder, forbidden, informer, put, seconds, server, settle},
+    support::key,
+};
+
+#[tokio::test(start_paused = true)]
+async fn c11_a_server_that_went_back_in_time_is_noticed_within_one_probe_period() {
+    for queue in QUEUES {
+        let (server, log) = (server(&["a/old", "a/restored"]), Log::default());
+        let version = server.version();
+        server.delete(&key("a/restored"));
+        put(&server, "a/new");
+        put(&server, "a/old");
+        let stage = Stage::synced(&server, builder(&server).queue(queue).build().unwrap()).await;
+        stage.informer.add_handler(log.handler()).unwrap();
+        settle().await;
+        assert_eq!(log.take(), "*a/new@5 *a/old@6");
+        server.rewind(&version).unwrap();
+        seconds(31).await;
+        assert_eq!(stage.cached(), "a/old@2 a/restored@3");
+        assert_eq!(log.take(), "?a/new@5 ~a/old@6>2 +a/restored@3", "{queue:?}");
+        let health = stage.informer.health().to_string();
+        assert!(health.contains("was a backup restored?"), "{health}");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c11_an_object_that_the_watch_did_not_tell_of_is_noticed_by_counting() {
+    let (server, log) = (server(&["a/gone"]), Log::default());
+    let stage = Stage::synced(&server, informer(&server)).await;
+    stage.informer.add_handler(log.handler()).unwrap();
+    settle().await;
+    log.take();
+    server.lose_next_events(1);
+    put(&server, "a/new");
+    seconds(200).await;
+    assert_eq!(log.take(), "+a/new@3");
+    server.lose_next_events(1);
+    server.delete(&key("a/gone"));
+    seconds(200).await;
+    assert_eq!(log.take(), "?a/gone@2");
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c12_what_is_unauthorized_forbidden_or_absent_is_named_with_what_to_do() {
+    let refusals: [(SourceError, &str, &str); 3] = [
+        (Status::unauthorized("who are you?").into(), "who are you?", "check the credentials"),
+        (forbidden(), "user \"eve\" cannot list it", "grant the verbs list and watch"),
+        (
+            Status::failure(Reason::NotFound, "no such thing").into(),
+            "no such thing",
+            "CustomResourceDefinition",
+        ),
+    ];
+    for streaming in [true, false] {
+        for (refusal, cause, advice) in &refusals {
+            let server = server(&["a/x"]);
+            server.fail_next_lists(10, refusal.clone());
+            server.fail_next_watches(if streaming { 10 } else { 0 }, refusal.clone());
+            let stage = Stage::start(&server, builder(&server).streaming(streaming).build().unwrap());
+            let error = stage.informer.wait_until_synced(Duration::from_secs(10)).await.unwrap_err();
+            let text = error.to_string();
+            assert!(text.starts_with("not synced within 10s: configs: 0 objects, not synced"), "{text}");
+            assert!(text.contains(cause) && text.contains(advice), "{text}");
+            assert!(text.contains("ConfigMap objects in memory"), "{text}");
+            let SyncError::Deadline { health, .. } = error else { panic!("{error}") };
+            let (_, trouble) = health.trouble().expect("there is trouble");
+            assert!(trouble.times > 1 && !health.is_healthy(), "{health}");
+            stage.informer.wait_until_synced(30 * MINUTE).await.expect("it appears later");
+            seconds(11).await;
+            let health = stage.informer.health();
+            assert!(health.is_healthy() && health.to_string().contains("got over this"), "{health}");
+            stage.end().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c13_the_watch_error_handler_sees_every_failure_and_may_panic() {
+    let server = server(&["a/x"]);
+    let seen = Log::default();
+    let noted = seen.clone();
+    let builder = builder(&server).streaming(false).watch_error_handler(move |problem, remedy| {
+        noted.note(format!("[{}|{}]", problem.cause(), if remedy.relists() { "list" } else { "watch" }));
+        panic!("as planned");
+    });
+    server.fail_next_lists(1, SourceError::Unreachable("as planned".to_owned()));
+    server.cut_list_after(0);
+    server.fail_next_watches(1, SourceError::Refused("as planned".to_owned()));
+    let stage = Stage::synced(&server, builder.build().unwrap()).await;
+    seconds(10).await;
+    assert_eq!(seen.take(), "[unreachable|list] [connection broken|list] [connection refused|watch]");
+    server.break_watches();
+    settle().await;
+    assert_eq!(seen.take(), "[connection broken|watch]");
+    server.inject(&WatchItem::Error(Box::new(Status::too_many_requests("as planned", 1))));
+    seconds(10).await;
+    assert_eq!(seen.take(), "[too many requests|watch]");
+    server.inject(&WatchItem::Error(Box::new(Status::expired("as planned"))));
+    seconds(10).await;
+    assert_eq!(seen.take(), "[version expired|list]");
+    server.inject(&WatchItem::Error(Box::new(Status::internal_error("as planned"))));
+    seconds(20).await;
+    assert_eq!(seen.take(), "[server error|list]");
+    assert_eq!(stage.cached(), "a/x@2");
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_has_one_warning_for_each_change_of_state_and_not_one_for_each_retry() {
+    let lines = Lines::default();
+    let _listening = tracing::subscriber::set_default(lines.clone());
+    let server = server(&["a/x"]);
+    server.fail_next_lists(30, forbidden());
+    server.fail_next_lists(30, SourceError::Refused("nobody there".to_owned()));
+    let stage = Stage::start(&server, builder(&server).streaming(false).build().unwrap());
+    stage.informer.wait_until_synced(60 * MINUTE).await.unwrap();
+    seconds(30).await;
+    let warnings = lines.take(Level::WARN);
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(warnings[0].contains("forbidden") && warnings[0].contains("grant the verbs"), "{warnings:#?}");
+    assert!(warnings[1].contains("nobody there"), "{warnings:#?}");
+    let notes = lines.take(Level::INFO);
+    assert!(notes.iter().any(|note| note.contains("works again") && note.contains("60")), "{notes:#?}");
+    for _ in 0..20 {
+        server.break_watches();
+        seconds(20).await;
+        server.close_watches();
+        seconds(20).await;
+    }
+    assert_eq!(
+        lines.take(Level::WARN),
+        Vec::<String>::new(),
+        "a watch that goes on at once is no change of state"
+    );
+    stage.informer.add_handler(Handler::<ConfigMap>::new().on_add(|_, _| panic!("as planned"))).unwrap();
+    settle().await;
+    let errors = lines.take(Level::ERROR);
+    assert!(errors.len() == 1 && errors[0].contains("a handler panicked"), "{errors:#?}");
+    stage.end().await;
+}
+
+/// Keeps the lines of the log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl Lines {
+    fn take(&self, level: Level) -> Vec<String> {
+        let mut lines = self.0.lock().unwrap();
+        let (taken, rest) = std::mem::take(&mut *lines).into_iter().partition(|(of, _)| *of == level);
+        *lines = rest;
+        taken.into_iter().map(|(_, text): (Level, String)| text).collect()
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0 += &format!("{field}={value:?} ");
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push((*event.metadata().level(), text.0));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
