@@ -158,7 +158,6 @@ impl<K> Object<K> {
         let (one, two) = (&self.0.body, &other.0.body);
         one.wire_hash != 0
             && one.wire_hash == two.wire_hash
-            && one.wire_bytes == two.wire_bytes
             && self.resource_version() == other.resource_version()
     }
 

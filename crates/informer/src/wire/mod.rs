@@ -10,9 +10,8 @@ mod page;
 mod place;
 mod skim;
 
-use std::{borrow::Cow, hash::BuildHasher, marker::PhantomData, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, marker::PhantomData, ops::Range};
 
-use hashbrown::DefaultHashBuilder;
 use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey};
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -22,9 +21,6 @@ use crate::{
     source::{ListItem, Unusable},
 };
 use skim::Skim;
-
-/// One for the whole process, so that hashes of the same bytes are the same.
-static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// How much of a text that should not be there is shown.
 const SHOWN: usize = 100;
@@ -86,8 +82,7 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
             _ => Cow::Borrowed(json),
         };
         let body = deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
-        let hash = HASHER.hash_one(&*json).max(1);
-        Object::decoded(body, wire_bytes, hash, skim.depth).map_err(|error| error.to_string())
+        Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
     }
 
     /// What an object says it is, if that is something else than what was asked for.

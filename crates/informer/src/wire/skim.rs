@@ -3,7 +3,18 @@
 //!
 //! A text that is not JSON, or is cut off, is read as far as it goes.
 
-use std::{borrow::Cow, mem, ops::Range};
+use std::{
+    borrow::Cow,
+    hash::{BuildHasher, Hasher},
+    mem,
+    ops::Range,
+    sync::LazyLock,
+};
+
+use hashbrown::DefaultHashBuilder;
+
+/// One for the whole process, so that hashes of the same bytes are the same.
+static HASHES: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// What there is to know about an object without decoding it.
 #[derive(Debug, Default)]
@@ -16,6 +27,9 @@ pub(super) struct Skim<'a> {
     pub(super) version: Option<Cow<'a, str>>,
     /// Where the values of `metadata.managedFields` lie: one, or none.
     pub(super) managed_fields: Vec<Range<usize>>,
+    /// A hash of everything but `managedFields`, `kind` and `apiVersion`: a watch repeats the last two in each
+    /// object, a list of a built-in kind does not.
+    pub(super) hash: u64,
     /// How many objects and arrays lie in each other; 0 unless the object was read to its end.
     pub(super) depth: u32,
 }
@@ -50,6 +64,10 @@ pub(super) fn event(json: &[u8]) -> EventSkim<'_> {
                 } else {
                     cursor.value()?;
                 }
+                // What lies somewhere in the object lies there counted from its own beginning.
+                for value in &mut event.skim.managed_fields {
+                    *value = value.start - start..value.end - start;
+                }
                 event.object = Some(start..cursor.at);
             }
             _ => cursor.pass()?,
@@ -79,19 +97,40 @@ impl<'a> Cursor<'a> {
     fn object(&mut self) -> Skim<'a> {
         let mut skim = Skim::default();
         let outer = (mem::take(&mut self.open), mem::take(&mut self.deepest));
+        let mut hasher = HASHES.build_hasher();
+        let mut from = self.at;
         let complete = self.members(|cursor, name| {
             match name {
                 "kind" => skim.kind = cursor.text()?,
                 "apiVersion" => skim.api_version = cursor.text()?,
-                "metadata" => cursor.metadata(&mut skim)?,
-                _ => cursor.pass()?,
+                "metadata" => {
+                    cursor.metadata(&mut skim)?;
+                    for value in &skim.managed_fields {
+                        hasher.write(cursor.member(from, value.start));
+                        from = value.end;
+                    }
+                    hasher.write(cursor.member(from, cursor.at));
+                }
+                _ => {
+                    cursor.pass()?;
+                    hasher.write(cursor.member(from, cursor.at));
+                }
             }
+            from = cursor.at;
             Some(())
         });
         self.complete = complete.is_some();
+        skim.hash = hasher.finish();
         skim.depth = if self.complete { self.deepest } else { 0 };
         (self.open, self.deepest) = outer;
         skim
+    }
+
+    /// A member from its name on, without what lies between it and the one before.
+    fn member(&self, from: usize, to: usize) -> &'a [u8] {
+        let bytes = self.json.get(from..to).unwrap_or_default();
+        let name = bytes.iter().position(|byte| !matches!(byte, b'{' | b',' | b' ' | b'\n' | b'\r' | b'\t'));
+        name.and_then(|name| bytes.get(name..)).unwrap_or_default()
     }
 
     fn metadata(&mut self, skim: &mut Skim<'a>) -> Option<()> {

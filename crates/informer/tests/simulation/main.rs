@@ -6,6 +6,7 @@
 mod ending;
 mod listeners;
 mod misbehaviour;
+mod moment;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/validator.rs"]

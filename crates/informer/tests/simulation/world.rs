@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Story,
     listeners::Listener,
+    moment::Past,
     support::{data_keys, key},
 };
 
@@ -38,6 +39,9 @@ pub(crate) struct World {
     /// The namespaces that the informer covers.
     pub(crate) scope: Vec<&'static str>,
     pub(crate) transforms: bool,
+    /// The cache is always what the server had at one version: changes come one by one and from one watch.
+    pub(crate) exact: bool,
+    pub(crate) past: Past,
     pub(crate) stop: CancellationToken,
     pub(crate) running: Option<JoinHandle<Result<(), RunError>>>,
     pub(crate) listeners: Vec<Listener>,
@@ -101,6 +105,8 @@ impl World {
             informer,
             scope,
             transforms,
+            exact: queue == QueueKind::InOrder && !several,
+            past: Past::default(),
             stop: CancellationToken::new(),
             running: None,
             listeners: Vec::new(),
@@ -142,6 +148,7 @@ impl World {
                 return self.end().await;
             }
             self.step().await;
+            self.check_moment();
         }
         if self.running.is_none() {
             self.start();
@@ -243,8 +250,8 @@ impl World {
                 let version = self.server.spoil(&key, "spoiled, as planned");
                 if let Some(version) = version {
                     self.tell(format_args!("spoil {key}@{version}"));
-                    self.spoiled.insert((key, version.to_string()));
-                    self.written();
+                    self.spoiled.insert((key.clone(), version.to_string()));
+                    self.written(&key, false);
                 }
             }
         }
@@ -273,13 +280,13 @@ impl World {
         if !self.given.insert(written.clone()) {
             self.given_twice.insert(written);
         }
-        self.written();
+        self.written(key, !(refused && self.transforms));
     }
 
     fn delete(&mut self, key: &ObjectKey) {
         if let Some(version) = self.server.delete(key) {
             self.tell(format_args!("delete {key}@{version}"));
-            self.written();
+            self.written(key, true);
         }
     }
 
@@ -293,8 +300,9 @@ impl World {
         }
     }
 
-    fn written(&mut self) {
+    fn written(&mut self, key: &ObjectKey, usable: bool) {
         self.writes += 1;
+        self.past.written(&self.server, key, usable);
         self.needs_list |= self.rewound || self.losing > 0;
         self.losing = self.losing.saturating_sub(1);
         self.highest = self.highest.max(self.version());
