@@ -11,7 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use informer_apiserver::{ApiServer, Churn, DemoCluster, ListenError};
 use jiff::Timestamp;
-use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{demo::keep_in_motion, signal::interrupt};
 
 /// A Kubernetes API server in one process: no etcd, no nodes, no passwords. What it holds is gone when it ends.
 ///
@@ -151,52 +152,9 @@ async fn generate(server: &ApiServer, cluster: &DemoCluster, pods: usize) -> Res
     Ok(())
 }
 
-/// Makes so many changes per second, for ever. Without any it just waits.
-async fn keep_in_motion(server: ApiServer, churn: Option<Churn>, rate: f64) {
-    let Some(mut churn) = churn.filter(|_| rate > 0.0) else { return std::future::pending().await };
-    let mut ticks = interval(Duration::from_millis(20));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let (started, mut made) = (Instant::now(), 0.0);
-    let mut complained = false;
-    loop {
-        let now = ticks.tick().await;
-        let due = (now.into_std() - started).as_secs_f64() * rate;
-        // After a pause it goes on, it does not catch up.
-        made = f64::max(made, due - rate.max(1.0));
-        while made < due {
-            made += 1.0;
-            let Some(change) = churn.next(Timestamp::now(), &server) else { break };
-            if let Err(status) = server.apply(change)
-                && !std::mem::replace(&mut complained, true)
-            {
-                eprintln!("a change of the demo cluster was refused: {status}");
-            }
-        }
-    }
-}
-
 fn write_kubeconfig(path: &Path, text: &str) -> Result<()> {
     if path.is_dir() {
         bail!("cannot write the kubeconfig to {}: it is a directory", path.display());
     }
     std::fs::write(path, text).with_context(|| format!("cannot write the kubeconfig to {}", path.display()))
-}
-
-/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
-async fn interrupt() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    // If the signal cannot be listened to, the process ends the default way.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

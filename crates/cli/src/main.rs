@@ -1,8 +1,15 @@
 //! The command `informer`.
 
 mod apiserver;
+mod demo;
+mod logging;
+mod signal;
+mod watch;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -20,6 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Watch(Box<watch::Options>),
     /// Run an embedded Kubernetes API server, with a demo cluster in it if you like
     Apiserver(apiserver::Options),
 }
@@ -27,12 +35,14 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Watch(options) => watch::run(*options).await,
         Command::Apiserver(options) => apiserver::run(options).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Without a stderr there is still the exit code.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }

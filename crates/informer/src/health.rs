@@ -45,6 +45,8 @@ pub struct SourceHealth {
     pub lasting: Duration,
     /// The version that has been reached; unset before the first list.
     pub version: ResourceVersion,
+    /// How many objects have come of the list that is being made.
+    pub received: usize,
     /// What is wrong, if something is.
     pub trouble: Option<Trouble>,
     /// What went wrong last, if it is over.
@@ -144,6 +146,9 @@ impl fmt::Display for SourceHealth {
             Phase::Waiting => "waiting to go on with",
         };
         write!(f, "{doing} {} for {}", self.description, Ago(self.lasting))?;
+        if self.received > 0 {
+            write!(f, ", {} objects so far", self.received)?;
+        }
         if !self.version.is_unset() {
             write!(f, ", at version {}", self.version)?;
         }
@@ -208,6 +213,7 @@ mod tests {
             phase: Phase::Waiting,
             lasting: Duration::from_secs(1),
             version: ResourceVersion::UNSET,
+            received: 0,
             trouble: Some(trouble),
             last_trouble: None,
         };

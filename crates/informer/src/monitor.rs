@@ -49,6 +49,7 @@ struct Lane {
     phase: Phase,
     since: Instant,
     version: ResourceVersion,
+    received: usize,
     trouble: Option<Noted>,
     last_trouble: Option<Noted>,
 }
@@ -81,6 +82,7 @@ impl Monitor {
             phase: Phase::Idle,
             since: now,
             version: ResourceVersion::UNSET,
+            received: 0,
             trouble: None,
             last_trouble: None,
         };
@@ -175,13 +177,15 @@ impl Monitor {
 
     // Its reflectors
 
-    pub(crate) fn phase(&self, lane: usize, phase: Phase, version: &ResourceVersion) {
+    /// Notes what a lane is doing, the version that it has reached, and how much it has of a list in the making.
+    pub(crate) fn phase(&self, lane: usize, phase: Phase, version: &ResourceVersion, received: usize) {
         let mut state = self.lock();
         let Some(lane) = state.lanes.get_mut(lane) else { return };
         if lane.phase != phase {
             (lane.phase, lane.since) = (phase, Instant::now());
             tracing::debug!(informer = self.name, source = lane.description, ?phase, "goes on");
         }
+        lane.received = received;
         if lane.version != *version {
             lane.version = version.clone();
         }
@@ -294,6 +298,7 @@ impl Monitor {
             phase: lane.phase,
             lasting: lane.since.elapsed(),
             version: lane.version.clone(),
+            received: lane.received,
             trouble: lane.trouble.as_ref().map(Noted::told),
             last_trouble: lane.last_trouble.as_ref().map(Noted::told),
         };

@@ -202,7 +202,8 @@ where
         for action in self.machine.handle(self.began.elapsed(), input) {
             self.perform(action, &mut payload);
         }
-        self.monitor.phase(self.lane, self.machine.phase(), self.machine.last_version());
+        let (phase, version) = (self.machine.phase(), self.machine.last_version());
+        self.monitor.phase(self.lane, phase, version, self.list.len());
     }
 
     fn perform(&mut self, action: Action, payload: &mut Payload<K>) {
@@ -268,6 +269,7 @@ where
         match payload {
             Payload::Nothing => {}
             Payload::Object(WatchChange::Deleted, object) => self.list.remove(object.key()),
+            Payload::Object(_, object) if self.is_elsewhere(&object) => {}
             Payload::Object(_, object) => {
                 take(&mut self.list, object, self.transform.as_ref(), self.cache.as_ref());
             }
@@ -280,9 +282,22 @@ where
         }
     }
 
+    /// Whether an object lies outside of the namespace that was asked for. Kept, it could never be deleted: no list
+    /// of that namespace would miss it.
+    fn is_elsewhere(&self, object: &Object<K>) -> bool {
+        let elsewhere = self.source.namespace().is_some_and(|one| object.key().namespace() != Some(one));
+        if elsewhere {
+            let (informer, source) = (self.monitor.name(), self.source.description());
+            self.monitor.measure(Measurement::Skipped);
+            tracing::warn!(informer, source, object = %object.key(), "skipped: it lies in another namespace");
+        }
+        elsewhere
+    }
+
     fn replace(&mut self, version: informer_model::ResourceVersion) {
         let listed = self.list.len();
-        let (objects, unusable) = self.list.take();
+        let (mut objects, unusable) = self.list.take();
+        objects.retain(|object| !self.is_elsewhere(object));
         let took = self.list_began.take().map_or(Duration::ZERO, |began| began.elapsed());
         self.monitor.measure(Measurement::Listed { objects: listed, took });
         let keys: Vec<ObjectKey> = unusable.iter().filter_map(|one| one.key.clone()).collect();
@@ -295,6 +310,7 @@ where
         self.monitor.recovered(self.lane);
         match payload {
             Payload::Nothing => {}
+            Payload::Object(_, object) if self.is_elsewhere(&object) => {}
             Payload::Object(change, object) => {
                 let version = object.resource_version().clone();
                 match (change, transformed(self.transform.as_ref(), object)) {

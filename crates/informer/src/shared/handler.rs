@@ -31,11 +31,9 @@ impl<K> Notice<K> {
     }
 
     /// Whether nothing has happened and the object is only shown again.
-    pub(super) fn is_resync(&self) -> bool {
+    pub fn is_resync(&self) -> bool {
         match &self.event {
-            Event::Updated { old, new } => {
-                old.resource_version() == new.resource_version() && !new.resource_version().is_unset()
-            }
+            Event::Updated { old, new } => old.same_state(new) && !new.resource_version().is_unset(),
             _ => false,
         }
     }

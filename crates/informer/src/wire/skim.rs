@@ -282,6 +282,25 @@ mod tests {
     }
 
     #[test]
+    fn an_object_of_a_watch_is_the_same_as_that_of_a_list() {
+        let rest = r#""metadata":{"name":"a","managedFields":[{"f":{}}],"uid":"u"},"spec":{"a":1}}"#;
+        let listed = format!("{{{rest}");
+        let watched = format!(r#"{{"type":"ADDED","object":{{"kind":"Pod","apiVersion":"v1",{rest}}}"#);
+        let event = event(watched.as_bytes());
+        let alone = &watched.as_bytes()[event.object.clone().unwrap()];
+        assert_eq!(
+            event.skim.hash,
+            object(listed.as_bytes()).hash,
+            "but for kind, version and managed fields"
+        );
+        assert_eq!(&alone[event.skim.managed_fields[0].clone()], br#"[{"f":{}}]"#);
+        let unmanaged = listed.replace(r#"[{"f":{}}]"#, "[]");
+        assert_eq!(object(unmanaged.as_bytes()).hash, object(listed.as_bytes()).hash);
+        let other = listed.replace(r#""a":1"#, r#""a":2"#);
+        assert_ne!(object(other.as_bytes()).hash, object(listed.as_bytes()).hash);
+    }
+
+    #[test]
     fn what_is_cut_off_is_read_as_far_as_it_goes_and_never_panics() {
         let json = br#"{"type":"ADDED","object":{"metadata":{"name":"a\"b","namespace":"n"},"a":[1]}}"#;
         assert!(event(json).complete);

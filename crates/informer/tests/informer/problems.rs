@@ -45,6 +45,28 @@ async fn c11_a_server_that_went_back_in_time_is_noticed_within_one_probe_period(
 }
 
 #[tokio::test(start_paused = true)]
+async fn c11_a_version_that_was_given_out_twice_is_no_resync() {
+    for queue in QUEUES {
+        let (server, log) = (server(&["a/same"]), Log::default());
+        let version = server.version();
+        put(&server, "a/x");
+        put(&server, "a/ahead");
+        let stage = Stage::synced(&server, builder(&server).queue(queue).build().unwrap()).await;
+        let noted = log.clone();
+        let handler = Handler::<ConfigMap>::new().on_update(move |old, new| {
+            noted.note(format!("{old:?} {}", old.data == new.data));
+        });
+        stage.informer.add_handler(handler).unwrap();
+        server.rewind(&version).unwrap();
+        put(&server, "a/x");
+        seconds(31).await;
+        assert_eq!(stage.cached(), "a/same@2 a/x@3");
+        assert_eq!(log.take(), "a/x@3 false", "the same version, and another state");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn c11_an_object_that_the_watch_did_not_tell_of_is_noticed_by_counting() {
     let (server, log) = (server(&["a/gone"]), Log::default());
     let stage = Stage::synced(&server, informer(&server)).await;

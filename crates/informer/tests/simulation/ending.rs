@@ -107,21 +107,17 @@ impl World {
         let (words, snapshot) = (validator.last_words(), self.informer.store().snapshot());
         for object in snapshot.iter().filter(|object| !filtered || keep(object)) {
             let word = words.get(object.key());
-            if !word.is_some_and(|word| same(word, object)) && !self.is_ambiguous(object) {
+            if !word.is_some_and(|word| same(word, object)) {
                 wrong.push(format!("{name} was told {word:?}, the cache has {object:?}"));
             }
         }
         for word in words.values() {
             let cached = snapshot.get(word.key()).filter(|object| !filtered || keep(object));
-            if cached.is_none() && !self.is_ambiguous(word) {
+            if cached.is_none() {
                 wrong.push(format!("{name} was told {word:?}, which is not in the cache"));
             }
         }
         wrong
-    }
-
-    fn is_ambiguous(&self, object: &Config) -> bool {
-        self.given_twice.contains(&(object.key().clone(), object.resource_version().to_string()))
     }
 
     fn is_usable(&self, object: &Config) -> bool {

@@ -50,11 +50,6 @@ pub(crate) struct World {
     pub(crate) indexes: Vec<IndexHandle<ConfigMap>>,
     /// Which object was spoiled at which version.
     pub(crate) spoiled: BTreeSet<(ObjectKey, String)>,
-    /// Which object was written at which version.
-    given: BTreeSet<(ObjectKey, String)>,
-    /// The same for versions that were given out twice, before and after a rewinding. A handler takes the second
-    /// one for a resync, and may not hear of it.
-    pub(crate) given_twice: BTreeSet<(ObjectKey, String)>,
     /// The highest version that the server ever had.
     pub(crate) highest: u64,
     /// The oldest version that can be gone back to.
@@ -113,8 +108,6 @@ impl World {
             removed: Vec::new(),
             indexes,
             spoiled: BTreeSet::new(),
-            given: BTreeSet::new(),
-            given_twice: BTreeSet::new(),
             highest: 0,
             oldest: 1,
             losing: 0,
@@ -275,11 +268,8 @@ impl World {
         let version =
             self.server.put(ConfigMap { metadata, data, ..ConfigMap::default() }).expect("it has a name");
         self.tell(format_args!("put {key}@{version} k{k}{}", if refused { " refused" } else { "" }));
-        let written = (key.clone(), version.to_string());
-        self.spoiled.remove(&written);
-        if !self.given.insert(written.clone()) {
-            self.given_twice.insert(written);
-        }
+        // After a rewinding the same version is given out again.
+        self.spoiled.remove(&(key.clone(), version.to_string()));
         self.written(key, !(refused && self.transforms));
     }
 

@@ -22,7 +22,7 @@ use futures_util::{
 };
 use informer_model::{ObjectKey, ResourceVersion};
 use kube::Resource;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
 use crate::{Object, ObjectError};
@@ -63,8 +63,8 @@ pub struct MemorySource<K> {
 /// What all clones of a source and their watches have in common.
 struct Shared<K> {
     state: Mutex<State<K>>,
-    /// Wakes the watches: there may be something new for them.
-    changed: watch::Sender<()>,
+    /// Wakes the watches in the order in which they wait: there may be something new for them.
+    changed: Notify,
 }
 
 impl<K> Shared<K> {
@@ -75,7 +75,7 @@ impl<K> Shared<K> {
     /// Changes the state and lets the watches look.
     fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
         let result = change(&mut self.lock());
-        self.changed.send_replace(());
+        self.changed.notify_waiters();
         result
     }
 }
@@ -83,7 +83,7 @@ impl<K> Shared<K> {
 impl<K> MemorySource<K> {
     /// An empty server.
     pub fn new() -> Self {
-        let shared = Shared { state: Mutex::new(State::new()), changed: watch::Sender::new(()) };
+        let shared = Shared { state: Mutex::new(State::new()), changed: Notify::new() };
         Self { shared: Arc::new(shared), namespace: None }
     }
 

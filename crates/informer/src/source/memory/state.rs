@@ -22,6 +22,8 @@ pub(super) struct State<K> {
     base: Objects<K>,
     base_version: u64,
     uids: u64,
+    /// How many writes there were. Unlike the version it never goes back.
+    writes: u64,
     pub(super) watches: BTreeMap<u64, Mailbox<K>>,
     pub(super) requests: Vec<Request>,
     pub(super) faults: Faults,
@@ -60,6 +62,7 @@ impl<K> State<K> {
             base: Objects::new(),
             base_version: FIRST,
             uids: 0,
+            writes: 0,
             watches: BTreeMap::new(),
             requests: Vec::new(),
             faults: Faults::default(),
@@ -135,7 +138,8 @@ impl<K> State<K> {
 impl<K: Resource + Clone> State<K> {
     pub(super) fn put(&mut self, body: K) -> Result<u64, ObjectError> {
         let version = self.version + 1;
-        let object = stamped(body, version)?;
+        self.writes += 1;
+        let object = stamped(body, version, self.writes)?;
         let before = self.objects.get(object.key()).and_then(|stored| stored.object.meta().uid.clone());
         let uid = object.meta().uid.clone().or(before).unwrap_or_else(|| {
             self.uids += 1;
@@ -174,9 +178,10 @@ impl<K: Resource + Clone> State<K> {
     }
 }
 
-fn stamped<K: Resource>(mut body: K, version: u64) -> Result<Object<K>, ObjectError> {
+/// The number of the write stands for the bytes: two writes never have the same.
+fn stamped<K: Resource>(mut body: K, version: u64, write: u64) -> Result<Object<K>, ObjectError> {
     body.meta_mut().resource_version = Some(version.to_string());
-    Object::new(body)
+    Object::decoded(body, 0, write, 0)
 }
 
 impl<K> Stored<K> {
@@ -203,7 +208,7 @@ impl<K: Resource + Clone> Stored<K> {
     /// The same with another version.
     fn at(&self, version: u64) -> Self {
         // It has been made an object before, so it has a name.
-        let object = stamped((*self.object).clone(), version).unwrap_or_else(|_| self.object.clone());
+        let object = stamped((*self.object).clone(), version, 0).unwrap_or_else(|_| self.object.clone());
         Self { object, spoiled: self.spoiled.clone() }
     }
 }

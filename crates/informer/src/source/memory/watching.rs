@@ -7,10 +7,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
 use kube::Resource;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     super::{ListOptions, SourceError, WatchChange, WatchItem},
@@ -133,7 +130,6 @@ impl<K: Resource + Clone> State<K> {
 pub(super) struct Watching<K> {
     shared: Arc<Shared<K>>,
     id: u64,
-    changed: watch::Receiver<()>,
     deadline: Instant,
     /// None: bookmarks are not wanted.
     next_bookmark: Option<Instant>,
@@ -153,7 +149,6 @@ impl<K: Resource + Clone> Watching<K> {
         namespace: Option<Arc<str>>,
         options: ListOptions,
     ) -> Result<Self, SourceError> {
-        let changed = shared.changed.subscribe();
         let id = {
             let mut state = shared.lock();
             let mailbox = state.begin(namespace, &options)?;
@@ -164,7 +159,7 @@ impl<K: Resource + Clone> Watching<K> {
         let now = Instant::now();
         let deadline = now + options.timeout.unwrap_or(USUAL).min(LONGEST);
         let next_bookmark = options.allow_watch_bookmarks.then(|| now + BOOKMARKS);
-        Ok(Self { shared, id, changed, deadline, next_bookmark })
+        Ok(Self { shared, id, deadline, next_bookmark })
     }
 }
 
@@ -177,8 +172,10 @@ impl<K> Watching<K> {
     }
 
     async fn next(&mut self) -> Option<Result<WatchItem<K>, SourceError>> {
+        let shared = Arc::clone(&self.shared);
         loop {
-            self.changed.borrow_and_update();
+            // From here on no change is missed.
+            let changed = shared.changed.notified();
             let until = match self.step() {
                 Step::Tell(item) => return Some(item),
                 Step::Wait(until) => until,
@@ -191,7 +188,8 @@ impl<K> Watching<K> {
                 }
             };
             tokio::select! {
-                _ = self.changed.changed() => {}
+                biased;
+                () = changed => {}
                 () = time_is_up => {}
             }
         }

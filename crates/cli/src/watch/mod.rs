@@ -1,0 +1,222 @@
+//! `informer watch`: a resource of a cluster through a shared informer, event by event.
+//!
+//! In: the name of a resource and which cluster. Out: every event on stdout, in one of several forms; how it
+//! goes on stderr. The way of an event: [`raw`] keeps the object, [`event`] says what became of it, [`output`]
+//! makes text of it, [`sink`] writes that.
+
+mod cluster;
+mod diff;
+mod discovery;
+mod event;
+mod failure;
+mod flags;
+mod line;
+mod output;
+mod progress;
+mod raw;
+mod resource;
+mod sink;
+mod teller;
+mod text;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use informer::{KubeListWatch, SharedInformer};
+use informer_model::{FieldSelector, ResourceArg, Selector};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    cluster::Cluster,
+    discovery::{Served, discover},
+    failure::Failure,
+    output::Form,
+    progress::Progress,
+    raw::Raw,
+    sink::Sink,
+    teller::Teller,
+};
+use crate::{logging, signal::interrupt};
+
+/// How long the informer has to end.
+const ENDING: Duration = Duration::from_secs(3);
+/// The delays between attempts to reach a server at first.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(3);
+
+/// Watch a resource: everything that exists, then every change as it happens, with what has changed.
+///
+/// It lists once, watches from there, and keeps what it knows, so that an update can be told as the
+/// fields that differ. When the connection is lost it goes on by itself and tells what it missed.
+///
+/// Events go to stdout, everything else to stderr:
+///
+///     + ADDED    shop/web-0  @1004  initial
+///     ~ UPDATED  shop/web-0  @1017  status.phase: Pending → Running
+///     = RESYNC   shop/web-0  @1017
+///     - DELETED  shop/web-0  @1020
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:
+  informer watch pods --demo                       no cluster needed
+  informer watch pods -A -l app=web                by label, in all namespaces
+  informer watch deploy -n shop -o wide
+  informer watch websites.example.com -o json | jq -c 'select(.type==\"DELETED\").key'
+
+With -o json each line is a document with \"type\" (ADDED, UPDATED, RESYNC or DELETED), \"key\" and
+\"object\". An update has \"old\" too, what existed before has \"initial\": true, and a deletion that
+was noticed late has \"finalStateKnown\": false. After the last initial object there is one
+{\"type\": \"SYNCED\", \"objects\": N}.
+
+Exit code: 0 if ended by Ctrl-C, SIGTERM or the reader of its output; 1 if the cluster cannot be
+watched; 2 if the arguments make no sense. $RUST_LOG chooses what is logged, in place of -v."
+)]
+pub(crate) struct Options {
+    /// What to watch, as for kubectl: pods, po, deployments.apps, apps/v1/deployments, websites.example.com
+    #[arg(value_parser = resource::parse)]
+    resource: ResourceArg,
+
+    /// The namespace; by default that of the kubeconfig's context
+    #[arg(short, long, value_name = "NAME", value_parser = flags::namespace, conflicts_with = "all_namespaces")]
+    namespace: Option<String>,
+
+    /// All namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+
+    /// Only objects with these labels: app=web,tier!=test,env in (a,b)
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+
+    /// Only objects with these fields: status.phase=Running,spec.nodeName=node-1
+    #[arg(long, value_name = "FIELDS", value_parser = FieldSelector::parse)]
+    field_selector: Option<FieldSelector>,
+
+    /// What to print for each event; by default a line
+    #[arg(short, long, value_name = "FORM", value_enum)]
+    output: Option<Form>,
+
+    /// Leave out what exists already, show only changes
+    #[arg(long)]
+    watch_only: bool,
+
+    /// Show everything again so often: 30s, 10m
+    #[arg(long, value_name = "PERIOD", value_parser = flags::resync, default_value = "0", hide_default_value = true)]
+    resync: Duration,
+
+    /// The kubeconfig file; by default those in $KUBECONFIG, then ~/.kube/config, then the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig, if not the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// Watch a made-up cluster inside this process, all namespaces unless one is named
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    demo: bool,
+
+    /// How long to try to reach the server at first; later it is tried for ever
+    #[arg(long, value_name = "TIME", value_parser = flags::timeout, default_value = "30s")]
+    timeout: Duration,
+
+    /// Log what the informer does; twice for more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+/// Watches until the user or the reader of the output ends it.
+pub(crate) async fn run(options: Options) -> Result<()> {
+    logging::begin(options.verbose);
+    // Signals keep their usual meaning until a program that logs the user in has ended.
+    let cluster = match options.demo {
+        true => Cluster::demo()?,
+        false => Cluster::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?,
+    };
+    let stop = CancellationToken::new();
+    let watching = watch(&options, &cluster, &stop);
+    tokio::pin!(watching);
+    tokio::select! {
+        result = &mut watching => return result,
+        () = interrupt() => stop.cancel(),
+    }
+    watching.await
+}
+
+async fn watch(options: &Options, cluster: &Cluster, stop: &CancellationToken) -> Result<()> {
+    // A spinner and a log do not get along.
+    let spin = options.verbose == 0 && std::env::var_os("RUST_LOG").is_none();
+    let progress = Progress::begin(format!("watching {} of {}", options.resource, cluster.name), spin);
+    let finding = find(options, cluster, &progress);
+    let Some(served) = stop.run_until_cancelled(finding).await.transpose()? else { return Ok(()) };
+
+    let mut source = KubeListWatch::<Raw>::of_kind(cluster.client.clone(), served.api.clone());
+    if let Some(namespace) = namespace(options, cluster).filter(|_| served.namespaced) {
+        source = source.in_namespace(namespace);
+    }
+    if let Some(selector) = &options.selector {
+        source = source.label_selector(selector);
+    }
+    if let Some(selector) = &options.field_selector {
+        source = source.field_selector(selector);
+    }
+    let builder = SharedInformer::builder(source).name(served.name()).resync(options.resync);
+    let informer = builder.transform(Raw::trim()).build()?;
+    let events = informer.subscribe()?;
+    let running = tokio::spawn({
+        let (informer, stop) = (informer.clone(), stop.clone());
+        async move { informer.run(stop).await }
+    });
+
+    let sink = Sink::open().context("cannot start a thread")?;
+    let teller = Teller::new(options, &served, &informer, &sink, progress);
+    let told = stop.run_until_cancelled(teller.tell(events)).await.unwrap_or(Ok(()));
+    stop.cancel();
+    // It has ended or it ends with the process.
+    let _ = tokio::time::timeout(ENDING, running).await;
+    let written = sink.close().await;
+    told?;
+    written.context("cannot write the events")
+}
+
+/// The namespace to watch; `None` is all.
+fn namespace<'a>(options: &'a Options, cluster: &'a Cluster) -> Option<&'a str> {
+    match &options.namespace {
+        None if options.all_namespaces => None,
+        None => cluster.namespace.as_deref(),
+        Some(named) => Some(named),
+    }
+}
+
+/// Asks the server what the resource is, for as long as it may yet answer.
+async fn find(options: &Options, cluster: &Cluster, progress: &Progress) -> Result<Served> {
+    let deadline = Instant::now() + options.timeout;
+    let mut delay = FIRST_DELAY;
+    let mut last = Failure::unanswered(options.timeout);
+    loop {
+        match timeout_at(deadline, discover(&cluster.client)).await {
+            Ok(Ok(catalog)) => return Ok(resource::choose(&options.resource, &catalog)?.clone()),
+            Ok(Err(failure)) if failure.may_pass() => {
+                if last != failure {
+                    let limit = options.timeout.as_secs_f64();
+                    progress.say(&format!("{}: {failure}; trying again for {limit} s", cluster.name));
+                }
+                last = failure;
+            }
+            Ok(Err(failure)) => return Err(cannot(cluster, &failure)),
+            Err(_) => return Err(cannot(cluster, &last)),
+        }
+        if Instant::now() + delay > deadline {
+            return Err(cannot(cluster, &last));
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+    }
+}
+
+fn cannot(cluster: &Cluster, failure: &Failure) -> anyhow::Error {
+    anyhow!("cannot watch {}: {failure}", cluster.name)
+}

@@ -1,0 +1,204 @@
+//! An object of any kind as the server sent it: its JSON, kept as text.
+//!
+//! Decoded, a pod takes ten times the memory. So the text is kept, and decoded only to be printed or compared.
+
+use std::{borrow::Cow, convert::Infallible, sync::LazyLock};
+
+use informer::queue::Transform;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Resource,
+    core::{ApiResource, DynamicResourceScope},
+};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, value::RawValue};
+
+/// An object of any kind.
+#[derive(Debug, Clone)]
+pub(super) struct Raw {
+    /// What the informer needs to know about the object, until it knows it.
+    metadata: Option<Box<ObjectMeta>>,
+    json: Box<str>,
+}
+
+/// The part of an object that is decoded when it arrives.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    metadata: HeadMetadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct HeadMetadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// Whether an object says what it is. Those in the list of a built-in kind do not.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TypeMeta {
+    api_version: Option<de::IgnoredAny>,
+    kind: Option<de::IgnoredAny>,
+}
+
+impl Raw {
+    /// Forgets the metadata once it has served: the informer has key and version on its own, and all of it is
+    /// in the text.
+    pub(super) fn trim() -> Transform<Self> {
+        Transform::new(|raw: &mut Self| {
+            raw.metadata = None;
+            Ok::<(), Infallible>(())
+        })
+    }
+
+    /// The object, decoded. One that is nested too deeply for that is an error.
+    pub(super) fn value(&self) -> serde_json::Result<Value> {
+        serde_json::from_str(&self.json)
+    }
+
+    /// The object's JSON with `apiVersion` and `kind`.
+    pub(super) fn json(&self, resource: &ApiResource) -> Cow<'_, str> {
+        let text = &*self.json;
+        match (serde_json::from_str(text), text.trim_start().strip_prefix('{')) {
+            (Ok(TypeMeta { api_version: None, kind: None }), Some(rest)) => {
+                let (api_version, kind) = (Value::from(&*resource.api_version), Value::from(&*resource.kind));
+                let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+                Cow::Owned(format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{comma}{rest}"))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+}
+
+/// Takes away what is left of `managedFields` after the informer has emptied it.
+///
+/// Inside a string this text cannot stand: its quotes would have backslashes.
+fn without_managed_fields(json: Box<str>) -> Box<str> {
+    for emptied in [r#","managedFields":null"#, r#""managedFields":null,"#, r#""managedFields":null"#] {
+        if let Some((before, after)) = json.split_once(emptied) {
+            return format!("{before}{after}").into();
+        }
+    }
+    json
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?);
+        let Head { metadata } = serde_json::from_str(&json).map_err(de::Error::custom)?;
+        let HeadMetadata { name, namespace, resource_version } = metadata;
+        let metadata = ObjectMeta { name, namespace, resource_version, ..ObjectMeta::default() };
+        Ok(Self { metadata: Some(Box::new(metadata)), json: without_managed_fields(json) })
+    }
+}
+
+impl Resource for Raw {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.kind)
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.group)
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.version)
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.plural)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        static FORGOTTEN: LazyLock<ObjectMeta> = LazyLock::new(ObjectMeta::default);
+        self.metadata.as_deref().unwrap_or(&FORGOTTEN)
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.metadata.get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use informer::Object;
+
+    pub(in crate::watch) fn pods() -> ApiResource {
+        ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+        }
+    }
+
+    pub(in crate::watch) fn object(value: Value) -> Object<Raw> {
+        Object::new(serde_json::from_value::<Raw>(value).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_object_keeps_its_text_and_gives_up_its_metadata() {
+        let text = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"7","labels":{"x":"y"}},"n":1.50}"#;
+        let object = Object::new(serde_json::from_str::<Raw>(text).unwrap()).unwrap();
+        assert_eq!(format!("{object:?}"), "shop/a@7");
+        let trimmed = Raw::trim().apply(object).unwrap();
+        assert_eq!(format!("{trimmed:?}"), "shop/a@7");
+        assert!(trimmed.metadata.is_none() && trimmed.meta().name.is_none());
+        assert_eq!(&*trimmed.json, text);
+        assert_eq!(trimmed.value().unwrap()["metadata"]["labels"]["x"], "y");
+    }
+
+    #[test]
+    fn what_a_list_leaves_out_is_put_back_and_nothing_else_is_touched() {
+        for (text, expected) in [
+            (r#"{"a":1}"#, r#"{"apiVersion":"v1","kind":"Pod","a":1}"#),
+            (" { }", r#"{"apiVersion":"v1","kind":"Pod" }"#),
+            (r#"{"a":1,"kind":"Pod","apiVersion":"v1"}"#, r#"{"a":1,"kind":"Pod","apiVersion":"v1"}"#),
+        ] {
+            let raw: Raw = serde_json::from_str(text).unwrap();
+            assert_eq!(raw.json(&pods()), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_emptied_managed_fields() {
+        for (text, expected) in [
+            (r#"{"metadata":{"a":1,"managedFields":null,"name":"b"}}"#, r#"{"metadata":{"a":1,"name":"b"}}"#),
+            (r#"{"metadata":{"managedFields":null,"name":"b"}}"#, r#"{"metadata":{"name":"b"}}"#),
+            (r#"{"metadata":{"name":"b","managedFields":null}}"#, r#"{"metadata":{"name":"b"}}"#),
+            (r#"{"metadata":{"managedFields":null}}"#, r#"{"metadata":{}}"#),
+            (r#"{"a":",\"managedFields\":null"}"#, r#"{"a":",\"managedFields\":null"}"#),
+        ] {
+            assert_eq!(&*serde_json::from_str::<Raw>(text).unwrap().json, expected);
+        }
+    }
+
+    #[test]
+    fn an_object_of_any_depth_is_kept_and_only_decoding_it_fails() {
+        let depth = 9_000;
+        let text = format!(
+            r#"{{"metadata":{{"name":"deep"}},"a":{}{}}}"#,
+            r#"{"b":"#.repeat(depth) + "1",
+            "}".repeat(depth)
+        );
+        let raw: Raw = serde_json::from_str(&text).unwrap();
+        assert_eq!(raw.meta().name.as_deref(), Some("deep"));
+        assert!(raw.value().is_err());
+        assert!(raw.json(&pods()).starts_with(r#"{"apiVersion":"v1","kind":"Pod","metadata""#));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["1", r#"{"metadata":{"name":5}}"#, "{", ""] {
+            assert!(serde_json::from_str::<Raw>(text).is_err(), "{text}");
+        }
+    }
+}

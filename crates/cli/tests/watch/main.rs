@@ -1,0 +1,10 @@
+//! `informer watch` from the outside: what it prints, what it says about trouble, how it ends.
+
+#![cfg(unix)]
+
+mod command;
+mod ending;
+mod events;
+mod forms;
+mod refusals;
+mod trouble;
