@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use informer_model::ResourceVersion;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     monitor::Monitor,
@@ -86,22 +87,22 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         let Some(source) = self.route.sources.get(lane) else { return };
         let (settings, queue) = (self.route.settings.clone(), self.queues[lane].clone());
         let monitor = Arc::clone(&self.monitor);
-        let mut reflector = Reflector::lane(Arc::clone(source), queue, settings.clone(), monitor, lane)
+        let seed = self.route.seed.map(|seed| seed.wrapping_add(lane as u64));
+        let reflector = Reflector::lane(Arc::clone(source), queue, settings, seed, monitor, lane)
             .transform(self.route.transform.clone())
             .reuse(self.store.clone());
-        if let Some(seed) = self.route.seed {
-            reflector = reflector.seed(settings, seed.wrapping_add(lane as u64));
-        }
         let stop = self.stop.clone();
-        self.reflectors.spawn(async move {
-            let reflecting = async {
+        let span = tracing::info_span!("reflector", source = source.description());
+        let reflecting = async move {
+            let running = async {
                 if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_some() {
                     reflector.run(stop.clone()).await;
                 }
             };
-            let ended = AssertUnwindSafe(reflecting).catch_unwind().await;
+            let ended = AssertUnwindSafe(running).catch_unwind().await;
             (lane, ended.err().map(|panic| panic_message(&*panic)))
-        });
+        };
+        self.reflectors.spawn(reflecting.instrument(span));
     }
 
     /// The next batch of any lane, or `None` when all are closed and nothing is left. May be dropped and

@@ -1,38 +1,41 @@
 //! Shared informers for Kubernetes: list once, watch, keep an indexed cache, tell many handlers.
 //!
-//! Finished today are the parts that do no I/O:
-//!
-//! - [`Object`], the handle for every object of the cluster: shared, immutable, cheap to clone;
-//! - [`store`], the cache: one writer, readers that see one point in time, indexes;
-//! - [`queue`], what happened and is still to be applied: [`InOrderFifo`](queue::InOrderFifo) and
-//!   [`DeltaFifo`](queue::DeltaFifo);
-//! - [`model`], the values of Kubernetes: keys, versions, selectors, errors, framing.
-//!
-//! A batch goes from the queue into the store, and comes out as [`Event`]s:
+//! A [`SharedInformer`] is the whole of it. It takes objects from a [source](source), mostly a
+//! [`KubeListWatch`], keeps them in a [store] and tells [handlers](EventHandler):
 //!
 //! ```
-//! use informer::{Event, Object, queue::{self, InOrderFifo, Queue, Replacement}, store};
-//! use k8s_openapi::api::core::v1::Node;
-//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! use std::time::Duration;
 //!
-//! let node = |name: &str, version: &str| {
-//!     let (name, resource_version) = (Some(name.into()), Some(version.into()));
-//!     Object::new(Node { metadata: ObjectMeta { name, resource_version, ..Default::default() }, ..Default::default() })
-//! };
-//! let (mut writer, store) = store::new::<Node>();
-//! let mut queue = InOrderFifo::new();
-//! queue.replace(Replacement::new(vec![node("a", "4")?, node("b", "5")?], "6"));
-//! queue.updated(node("b", "7")?);
+//! use informer::{Handler, KubeListWatch, Lister, SharedInformer};
+//! use k8s_openapi::api::core::v1::Pod;
+//! use tokio_util::sync::CancellationToken;
 //!
-//! let deltas = queue.pop(100);
-//! let mut events = Vec::new();
-//! writer.write(|batch| queue::apply(deltas, batch, |event| events.push(event)));
-//! queue.done();
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = informer_apiserver::ApiServer::builder().build(); // a cluster in this process
+//! let pods = SharedInformer::builder(KubeListWatch::<Pod>::all(server.client())).build()?;
+//! pods.add_handler(Handler::<Pod>::new().on_add(|pod, _initial| println!("+ {}", pod.key())))?;
 //!
-//! assert!(matches!(&events[..], [Event::Added(_), Event::Added(_), Event::Updated { .. }]));
-//! assert_eq!((store.len(), store.resource_version()), (2, "7".into()));
-//! # Ok::<(), informer::ObjectError>(())
+//! let stop = CancellationToken::new();
+//! let running = tokio::spawn({ let (pods, stop) = (pods.clone(), stop.clone()); async move { pods.run(stop).await } });
+//! pods.wait_until_synced(Duration::from_secs(10)).await?;
+//! let dns = Lister::new(pods.store()).namespace("kube-system").list(&"k8s-app=kube-dns".parse()?);
+//! assert!(dns.is_empty());
+//! stop.cancel();
+//! running.await??;
+//! # Ok(()) }
 //! ```
+//!
+//! What it promises is written down in `docs/contract.md`, by number. What to know before using it:
+//!
+//! - Objects are shared and immutable: [`Object`] is a handle, cloning it is a counter.
+//! - A handler's callback should be quick, or await what is slow. One that blocks its thread must say so
+//!   ([`EventHandler::blocking`]). One that falls behind hears merged events, never wrong ones.
+//! - Nothing is silent: [`SharedInformer::health`] says in words what is going on and what to do, and objects that cannot
+//!   be used are in [`SharedInformer::quarantined`].
+//! - Events that a handler has not heard when the informer stops are dropped.
+//!
+//! The parts can be used on their own: [`reflector`], [`queue`], [`store`], [`controller`] for informers that are not
+//! shared, and [`model`] for the values of Kubernetes.
 
 pub mod controller;
 mod event;

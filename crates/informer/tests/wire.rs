@@ -346,6 +346,18 @@ async fn f22_and_f30_one_byte_at_a_time_or_gzip_of_many_members_says_the_same() 
     }
 }
 
+#[tokio::test]
+async fn f22_empty_keep_alives_are_nothing_and_managed_fields_do_not_come_with_events() {
+    let event = r#"{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a",
+        "managedFields":[{"manager":"somebody"}],"namespace":"shop","resourceVersion":"7"}}}"#;
+    let (items, error) = watch_of::<ConfigMap>(format!("\n\n \r\n{event}\n\n\n{event}\n \n")).await;
+    assert_eq!((items.len(), error), (2, None));
+    for item in items {
+        let WatchItem::Object(_, object) = item else { panic!("{item:?}") };
+        assert_eq!((object.key().as_str(), &object.metadata.managed_fields), ("shop/a", &None));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn f30_gzip_cut_in_the_middle_of_a_member_is_broken_after_what_came() {
     let server = mk_server(3);

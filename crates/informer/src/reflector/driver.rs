@@ -90,21 +90,23 @@ where
     pub fn new(source: impl ListWatch<K>, queue: SharedQueue<K, Q>, settings: Settings) -> Self {
         let source: Arc<dyn ListWatch<K>> = Arc::new(source);
         let monitor = Arc::new(Monitor::new("reflector".to_owned(), vec![source.description()]));
-        Self::lane(source, queue, settings, monitor, 0)
+        Self::lane(source, queue, settings, None, monitor, 0)
     }
 
-    /// A reflector of one of an informer's sources.
+    /// A reflector of one of an informer's sources. Without a seed nobody knows what chance brings.
     pub(crate) fn lane(
         source: Arc<dyn ListWatch<K>>,
         queue: SharedQueue<K, Q>,
         settings: Settings,
+        seed: Option<u64>,
         monitor: Arc<Monitor>,
         lane: usize,
     ) -> Self {
+        let seed = seed.unwrap_or_else(|| rand::make_rng::<Pcg32>().next_u64());
         Self {
             source,
             queue,
-            machine: Machine::new(settings, rand::make_rng::<Pcg32>().next_u64()),
+            machine: Machine::new(settings, seed),
             monitor,
             lane,
             transform: None,
@@ -129,13 +131,6 @@ where
     #[must_use]
     pub fn reuse(mut self, cache: Store<K>) -> Self {
         self.cache = Some(cache);
-        self
-    }
-
-    /// Lets the seed decide all that is left to chance, so that a run can be repeated.
-    #[must_use]
-    pub fn seed(mut self, settings: Settings, seed: u64) -> Self {
-        self.machine = Machine::new(settings, seed);
         self
     }
 

@@ -24,6 +24,7 @@ use std::{
 
 use informer_model::ResourceVersion;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     Object,
@@ -128,9 +129,9 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
                 _ => RunError::Running,
             });
         };
-        Controller::start(plan, Arc::clone(&self.inner.monitor), Arc::clone(&self.inner.joining), &stop)
-            .run(stop)
-            .await;
+        let (monitor, joining) = (Arc::clone(&self.inner.monitor), Arc::clone(&self.inner.joining));
+        let running = async { Controller::start(plan, monitor, joining, &stop).run(stop.clone()).await };
+        running.instrument(tracing::info_span!("informer", name = self.name())).await;
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use tokio::{task::JoinSet, time::Instant};
+use tracing::Instrument;
 
 use super::{
     delivery::Reporter,
@@ -66,7 +67,8 @@ impl<K> Processor<K> {
                     inbox.mark_synced();
                 }
                 if let Some(start) = start {
-                    self.tasks.spawn(start(self.reporter.clone()));
+                    let span = tracing::info_span!("handler", name = &*member.name);
+                    self.tasks.spawn(start(self.reporter.clone()).instrument(span));
                 }
                 self.members.push((member, inbox));
             }
