@@ -66,7 +66,7 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         stop: CancellationToken,
     ) -> Self {
         let count = route.sources.len();
-        let queue = || SharedQueue::new(AnyQueue::new(route.queue, &store), None);
+        let queue = || SharedQueue::new(AnyQueue::new(route.queue, &store));
         let mut lanes = Self {
             queues: (0..count).map(|_| queue()).collect(),
             versions: vec![ResourceVersion::UNSET; count],

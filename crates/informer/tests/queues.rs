@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use informer::{
     Event, Tombstone,
     model::ResourceVersion,
-    queue::{self, DeltaFifo, InOrderFifo, PushError, Queue, Replacement, SharedQueue, Transform},
+    queue::{self, Closed, DeltaFifo, InOrderFifo, Queue, Replacement, SharedQueue, Transform},
     store::{self, Store, StoreWriter},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -312,87 +312,26 @@ fn c15_a_bookmark_waits_for_the_keys_before_it() {
     assert_eq!(drain(&mut queue, 1), ["+a@1 ~a@7", "#6", "+b@8", "#8"]);
 }
 
-fn stamp(object: &mut ConfigMap) -> Result<(), String> {
-    let labels = object.metadata.labels.get_or_insert_default();
-    if labels.contains_key("refused") {
-        return Err("refused".into());
-    }
-    assert!(!labels.contains_key("boom"), "this one panics");
-    let runs = labels.entry("runs".to_owned()).or_default();
-    runs.push('x');
-    Ok(())
-}
-
 #[test]
-fn c16_a_transform_runs_once_for_each_object_and_never_again() {
-    let (mut writer, store, queue) = delta_fifo(vec![]);
-    let queue = SharedQueue::new(queue, Some(Transform::new(stamp)));
-    queue.replace(list(vec![mk("a", 1), mk("b", 1)], 2)).unwrap();
-    queue.added(mk("c", 3)).unwrap();
-    queue.deleted(Tombstone::Unknown { key: key("c"), last_seen: Some(mk("c", 3)) }).unwrap();
-    let mut told = Vec::new();
-    let mut turn = |told: &mut Vec<Event<ConfigMap>>| {
-        while let Some(mut batch) = pop_now(&queue) {
-            writer.write(|store| queue::apply(batch.take(), store, |event| told.push(event)));
+fn c16_a_transform_that_fails_or_panics_names_the_object() {
+    let stamp = Transform::new(|object: &mut ConfigMap| {
+        let labels = object.metadata.labels.get_or_insert_default();
+        if labels.contains_key("refused") {
+            return Err("refused");
         }
-    };
-    turn(&mut told);
-    assert!(told.iter().all(|event| match event {
-        Event::Added(object) => object.labels().get("runs") == Some("x"),
-        Event::Deleted(tombstone) => tombstone.object().is_some_and(|last| last.labels().is_empty()),
-        Event::Updated { .. } => false,
-    }));
-    queue.resync().unwrap();
-    queue.deleted(gone(mk("a", 4))).unwrap();
-    turn(&mut told);
-    assert!(store.snapshot().iter().all(|object| object.labels().get("runs") == Some("x")));
-    let buried = told.iter().find_map(|event| match event {
-        Event::Deleted(tombstone) if tombstone.final_state_known() => tombstone.object(),
-        _ => None,
+        assert!(!labels.contains_key("boom"), "this one panics");
+        labels.insert("stamped".to_owned(), String::new());
+        Ok(())
     });
-    assert_eq!(buried.and_then(|last| last.labels().get("runs")), Some("x"), "the last state too");
-}
-
-#[test]
-fn c16_an_object_whose_transform_fails_is_left_out_and_named() {
-    let (mut writer, store) = store::new();
-    let queue = SharedQueue::new(InOrderFifo::new(), Some(Transform::new(stamp)));
-    let refused = |name, version| mk_labelled(name, version, &[("refused", "")]);
-    let turn = |writer: &mut StoreWriter<ConfigMap>| {
-        let mut told = Vec::new();
-        while let Some(mut batch) = pop_now(&queue) {
-            writer.write(|store| queue::apply(batch.take(), store, |event| told.push(show_event(&event))));
-        }
-        told
-    };
-    queue.added(mk("a", 1)).unwrap();
-    let boom = mk_labelled("b", 2, &[("boom", "")]);
-    let error = queue.added(boom).unwrap_err();
-    assert_eq!(error.to_string(), "the transform failed for b: it panicked: this one panics");
-    assert_eq!(turn(&mut writer), ["+a@1"], "its neighbours go on");
-
-    let failures = queue.replace(list(vec![refused("a", 3), mk("b", 4), refused("c", 5)], 6)).unwrap();
-    let named: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    assert_eq!(named, ["the transform failed for a: refused", "the transform failed for c: refused"]);
-    assert_eq!(turn(&mut writer), ["+b@4"], "what is on the server is not reported deleted");
-
-    queue.deleted(gone(refused("b", 7))).unwrap_err();
-    assert_eq!(turn(&mut writer), ["?b@4"], "a deletion is not lost");
-    assert_eq!(show(store.snapshot().iter()), "a@1");
-}
-
-/// The next batch if there is one now.
-fn pop_now<Q: Queue<ConfigMap>>(queue: &SharedQueue<ConfigMap, Q>) -> Option<queue::Popped<ConfigMap, Q>> {
-    (!queue.is_empty()).then(|| block_on(queue.pop(100))).flatten()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    assert_eq!(stamp.apply(mk("a", 1)).unwrap().labels().get("stamped"), Some(""));
+    let failure = |label| stamp.apply(mk_labelled("b", 2, &[(label, "")])).unwrap_err().to_string();
+    assert_eq!(failure("refused"), "the transform failed for b: refused");
+    assert_eq!(failure("boom"), "the transform failed for b: it panicked: this one panics");
 }
 
 #[tokio::test]
 async fn c15_closing_wakes_every_popper_and_drains_first() {
-    let queue = SharedQueue::new(InOrderFifo::new(), None::<Transform<ConfigMap>>);
+    let queue = SharedQueue::new(InOrderFifo::new());
     let poppers: Vec<_> = (0..10)
         .map(|_| {
             let queue = queue.clone();
@@ -410,7 +349,7 @@ async fn c15_closing_wakes_every_popper_and_drains_first() {
         queue.added(mk("a", version)).unwrap();
     }
     queue.close();
-    assert_eq!(queue.added(mk("late", 99)), Err(PushError::Closed));
+    assert_eq!(queue.added(mk("late", 99)), Err(Closed));
     let mut seen = 0;
     for popper in poppers {
         seen += popper.await.unwrap();
@@ -420,7 +359,7 @@ async fn c15_closing_wakes_every_popper_and_drains_first() {
 
 #[tokio::test]
 async fn one_batch_is_out_at_a_time() {
-    let queue = SharedQueue::new(InOrderFifo::new(), None::<Transform<ConfigMap>>);
+    let queue = SharedQueue::new(InOrderFifo::new());
     queue.added(mk("a", 1)).unwrap();
     queue.added(mk("a", 2)).unwrap();
     let mut first = queue.pop(1).await.unwrap();

@@ -12,7 +12,7 @@ mod model {
     pub(crate) use informer::model::ResourceVersion;
 }
 mod queue {
-    pub(crate) use informer::queue::{Delta, InOrderFifo, Queue, Replacement, Transform, TransformError};
+    pub(crate) use informer::queue::{Delta, InOrderFifo, Queue, Replacement};
 }
 use informer::{Object, Tombstone};
 
@@ -54,7 +54,7 @@ fn consume(queue: &Queue, log: &Mutex<Vec<String>>) {
 #[test]
 fn c15_two_producers_two_consumers_every_event_once_and_in_order() {
     check(|| {
-        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let queue: Queue = SharedQueue::new(InOrderFifo::new());
         let log = Arc::new(Mutex::new(Vec::new()));
         let consumers: Vec<_> = iter::repeat_with(|| {
             let (queue, log) = (queue.clone(), Arc::clone(&log));
@@ -89,7 +89,7 @@ fn c15_two_producers_two_consumers_every_event_once_and_in_order() {
 #[test]
 fn c15_closing_wakes_whoever_waits() {
     check(|| {
-        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let queue: Queue = SharedQueue::new(InOrderFifo::new());
         let poppers: Vec<_> = iter::repeat_with(|| {
             let queue = queue.clone();
             future::spawn(async move { queue.pop(1).await.is_none() })
@@ -106,7 +106,7 @@ fn c15_closing_wakes_whoever_waits() {
 #[test]
 fn a_batch_that_fails_comes_again_before_anything_else() {
     check(|| {
-        let queue: Queue = SharedQueue::new(InOrderFifo::new(), None);
+        let queue: Queue = SharedQueue::new(InOrderFifo::new());
         let producer = {
             let queue = queue.clone();
             thread::spawn(move || {

@@ -23,7 +23,7 @@ pub use apply::apply;
 pub use choice::{AnyQueue, QueueKind};
 pub use delta_fifo::DeltaFifo;
 pub use in_order::InOrderFifo;
-pub use shared::{Popped, PushError, SharedQueue};
+pub use shared::{Closed, Popped, SharedQueue};
 pub use transform::{Transform, TransformError};
 
 /// One step of what happened, as a queue hands it out.

@@ -2,6 +2,7 @@
 
 use std::{
     future::poll_fn,
+    marker::PhantomData,
     ops::Deref,
     task::{Context, Poll, Waker},
 };
@@ -9,7 +10,7 @@ use std::{
 use crate::{
     Object, Tombstone,
     model::ResourceVersion,
-    queue::{Delta, Queue, Replacement, Transform, TransformError},
+    queue::{Delta, Queue, Replacement},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,7 +20,7 @@ use crate::{
 /// what happened to it stays in order.
 pub struct SharedQueue<K, Q> {
     state: Arc<Mutex<State<Q>>>,
-    transform: Option<Transform<K>>,
+    objects: PhantomData<fn() -> K>,
 }
 
 struct State<Q> {
@@ -30,75 +31,45 @@ struct State<Q> {
     waiting: Vec<Waker>,
 }
 
-/// Why something was not queued.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PushError {
-    /// The queue was closed.
-    #[error("the queue is closed")]
-    Closed,
-    /// The transform failed. The object was left out; everything else is as if it had not come.
-    #[error(transparent)]
-    Transform(#[from] TransformError),
-}
+/// The queue was closed, and nothing was queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the queue is closed")]
+pub struct Closed;
 
 impl<K, Q: Queue<K>> SharedQueue<K, Q> {
-    /// Shares a queue. The transform changes every object that comes in, once.
-    pub fn new(queue: Q, transform: Option<Transform<K>>) -> Self {
+    /// Shares a queue.
+    pub fn new(queue: Q) -> Self {
         let state = State { queue, in_flight: false, closed: false, waiting: Vec::new() };
-        Self { state: Arc::new(Mutex::new(state)), transform }
+        Self { state: Arc::new(Mutex::new(state)), objects: PhantomData }
     }
 
     /// The server said that an object is new.
-    pub fn added(&self, object: Object<K>) -> Result<(), PushError> {
-        let object = self.transformed(object)?;
+    pub fn added(&self, object: Object<K>) -> Result<(), Closed> {
         self.push(|queue| queue.added(object))
     }
 
     /// The server said that an object has changed.
-    pub fn updated(&self, object: Object<K>) -> Result<(), PushError> {
-        let object = self.transformed(object)?;
+    pub fn updated(&self, object: Object<K>) -> Result<(), Closed> {
         self.push(|queue| queue.updated(object))
     }
 
-    /// An object is gone. If the transform fails for its last state, the deletion stays and the state is
-    /// dropped.
-    pub fn deleted(&self, tombstone: Tombstone<K>) -> Result<(), PushError> {
-        let (tombstone, failure) = match tombstone {
-            Tombstone::Final(object) => match self.transformed(object) {
-                Ok(object) => (Tombstone::Final(object), None),
-                Err(error) => (Tombstone::Unknown { key: error.key.clone(), last_seen: None }, Some(error)),
-            },
-            unknown @ Tombstone::Unknown { .. } => (unknown, None),
-        };
-        self.push(|queue| queue.deleted(tombstone))?;
-        failure.map_or(Ok(()), |error| Err(error.into()))
+    /// An object is gone.
+    pub fn deleted(&self, tombstone: Tombstone<K>) -> Result<(), Closed> {
+        self.push(|queue| queue.deleted(tombstone))
     }
 
-    /// A list is all that there is. The answer names the objects whose transform failed; they count as
-    /// present but unusable.
-    pub fn replace(&self, list: Replacement<K>) -> Result<Vec<TransformError>, PushError> {
-        let Replacement { namespace, objects, mut unusable, version } = list;
-        let mut failures = Vec::new();
-        let objects = objects.into_iter().filter_map(|object| match self.transformed(object) {
-            Ok(object) => Some(object),
-            Err(error) => {
-                unusable.push(error.key.clone());
-                failures.push(error);
-                None
-            }
-        });
-        let objects = objects.collect();
-        self.push(|queue| queue.replace(Replacement { namespace, objects, unusable, version }))?;
-        Ok(failures)
+    /// A list is all that there is.
+    pub fn replace(&self, list: Replacement<K>) -> Result<(), Closed> {
+        self.push(|queue| queue.replace(list))
     }
 
-    /// All objects of the cache are to be shown to the handlers again. The transform is not repeated.
-    pub fn resync(&self) -> Result<(), PushError> {
+    /// All objects of the cache are to be shown to the handlers again.
+    pub fn resync(&self) -> Result<(), Closed> {
         self.push(Q::resync)
     }
 
     /// The server has told every change up to this version.
-    pub fn bookmark(&self, version: ResourceVersion) -> Result<(), PushError> {
+    pub fn bookmark(&self, version: ResourceVersion) -> Result<(), Closed> {
         self.push(|queue| queue.bookmark(version))
     }
 
@@ -148,17 +119,10 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
         self.lock().queue.has_synced()
     }
 
-    fn transformed(&self, object: Object<K>) -> Result<Object<K>, TransformError> {
-        match &self.transform {
-            Some(transform) => transform.apply(object),
-            None => Ok(object),
-        }
-    }
-
-    fn push(&self, push: impl FnOnce(&mut Q)) -> Result<(), PushError> {
+    fn push(&self, push: impl FnOnce(&mut Q)) -> Result<(), Closed> {
         let mut state = self.lock();
         if state.closed {
-            return Err(PushError::Closed);
+            return Err(Closed);
         }
         push(&mut state.queue);
         wake_all(state);
@@ -192,7 +156,7 @@ fn wake_all<Q>(mut state: MutexGuard<'_, State<Q>>) {
 
 impl<K, Q> Clone for SharedQueue<K, Q> {
     fn clone(&self) -> Self {
-        Self { state: Arc::clone(&self.state), transform: self.transform.clone() }
+        Self { state: Arc::clone(&self.state), objects: PhantomData }
     }
 }
 

@@ -38,7 +38,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let (source, stop) = (MemorySource::<Node>::new(), CancellationToken::new());
-/// let queue = SharedQueue::new(InOrderFifo::new(), None);
+/// let queue = SharedQueue::new(InOrderFifo::new());
 /// let reflector = Reflector::new(source, queue.clone(), Settings::default());
 /// let running = tokio::spawn(reflector.run(stop.clone()));
 ///

@@ -21,12 +21,17 @@ type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
 /// Lists and watches the objects of one kind on an API server, all of them or those of one namespace.
 ///
+/// Give it a client that does not retry on its own, as kube's does unless told otherwise: the informer retries, and
+/// says so.
+///
 /// ```no_run
 /// use informer::source::KubeListWatch;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = kube::Client::try_default().await?;
+/// let mut config = kube::Config::infer().await?;
+/// config.default_retry = false;
+/// let client = kube::Client::try_from(config)?;
 /// let everywhere = KubeListWatch::<Pod>::all(client.clone());
 /// let in_shop = KubeListWatch::<Pod>::all(client.clone()).in_namespace("shop").label_selector(&"app=web".parse()?);
 /// let in_two = ["shop", "bank"].map(|name| KubeListWatch::<Pod>::all(client.clone()).in_namespace(name));
