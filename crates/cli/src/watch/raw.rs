@@ -73,25 +73,13 @@ impl Raw {
     }
 }
 
-/// Takes away what is left of `managedFields` after the informer has emptied it.
-///
-/// Inside a string this text cannot stand: its quotes would have backslashes.
-fn without_managed_fields(json: Box<str>) -> Box<str> {
-    for emptied in [r#","managedFields":null"#, r#""managedFields":null,"#, r#""managedFields":null"#] {
-        if let Some((before, after)) = json.split_once(emptied) {
-            return format!("{before}{after}").into();
-        }
-    }
-    json
-}
-
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?);
         let Head { metadata } = serde_json::from_str(&json).map_err(de::Error::custom)?;
         let HeadMetadata { name, namespace, resource_version } = metadata;
         let metadata = ObjectMeta { name, namespace, resource_version, ..ObjectMeta::default() };
-        Ok(Self { metadata: Some(Box::new(metadata)), json: without_managed_fields(json) })
+        Ok(Self { metadata: Some(Box::new(metadata)), json })
     }
 }
 
@@ -165,19 +153,6 @@ pub(super) mod tests {
         ] {
             let raw: Raw = serde_json::from_str(text).unwrap();
             assert_eq!(raw.json(&pods()), expected);
-        }
-    }
-
-    #[test]
-    fn nothing_is_left_of_emptied_managed_fields() {
-        for (text, expected) in [
-            (r#"{"metadata":{"a":1,"managedFields":null,"name":"b"}}"#, r#"{"metadata":{"a":1,"name":"b"}}"#),
-            (r#"{"metadata":{"managedFields":null,"name":"b"}}"#, r#"{"metadata":{"name":"b"}}"#),
-            (r#"{"metadata":{"name":"b","managedFields":null}}"#, r#"{"metadata":{"name":"b"}}"#),
-            (r#"{"metadata":{"managedFields":null}}"#, r#"{"metadata":{}}"#),
-            (r#"{"a":",\"managedFields\":null"}"#, r#"{"a":",\"managedFields\":null"}"#),
-        ] {
-            assert_eq!(&*serde_json::from_str::<Raw>(text).unwrap().json, expected);
         }
     }
 

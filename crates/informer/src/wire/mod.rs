@@ -122,15 +122,45 @@ fn unusable(json: &[u8], skim: &Skim<'_>, error: String) -> Unusable {
     Unusable { key, name, version: skim.version.as_deref().unwrap_or_default().into(), error }
 }
 
-/// The same JSON with `null` for these values.
-fn without(json: &[u8], values: &[Range<usize>]) -> Vec<u8> {
+/// The same JSON without these members, each of which begins with the comma before it, if there is one.
+fn without(json: &[u8], members: &[Range<usize>]) -> Vec<u8> {
     let mut rest = Vec::with_capacity(json.len());
     let mut from = 0;
-    for value in values {
-        rest.extend_from_slice(json.get(from..value.start).unwrap_or_default());
-        rest.extend_from_slice(b"null");
-        from = value.end;
+    for member in members {
+        rest.extend_from_slice(json.get(from..member.start).unwrap_or_default());
+        from = member.end;
+        // The first member leaves the comma after it.
+        let after = json.get(from..).unwrap_or_default();
+        let comma = after.iter().position(|byte| !byte.is_ascii_whitespace());
+        if rest.trim_ascii_end().ends_with(b"{")
+            && let Some(comma) = comma.filter(|at| after.get(*at) == Some(&b','))
+        {
+            from += comma + 1;
+        }
     }
     rest.extend_from_slice(json.get(from..).unwrap_or_default());
     rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managed_fields_are_cut_out_wherever_they_stand() {
+        for (metadata, expected) in [
+            (r#"{"a":1,"managedFields":[{}],"name":"b"}"#, r#"{"a":1,"name":"b"}"#),
+            (r#"{ "managedFields" : [{}] , "name":"b"}"#, r#"{ "name":"b"}"#),
+            (r#"{"name":"b", "managedFields":[","]}"#, r#"{"name":"b"}"#),
+            (r#"{"managedFields":null}"#, "{}"),
+            (r#"{"managedFields":1,"managedFields":2,"a":3}"#, r#"{"a":3}"#),
+            (r#"{"a":1,"managedFields":1,"managedFields":2}"#, r#"{"a":1}"#),
+            (r#"{"a":",\"managedFields\":null"}"#, r#"{"a":",\"managedFields\":null"}"#),
+        ] {
+            let json = format!(r#"{{"metadata":{metadata},"managedFields":"mine"}}"#);
+            let cut = without(json.as_bytes(), &skim::object(json.as_bytes()).managed_fields);
+            let expected = format!(r#"{{"metadata":{expected},"managedFields":"mine"}}"#);
+            assert_eq!(String::from_utf8(cut).unwrap(), expected);
+        }
+    }
 }

@@ -25,7 +25,7 @@ pub(super) struct Skim<'a> {
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) namespace: Option<Cow<'a, str>>,
     pub(super) version: Option<Cow<'a, str>>,
-    /// Where the values of `metadata.managedFields` lie: one, or none.
+    /// Where `metadata.managedFields` lies, with the comma before it if there is one: once, or not at all.
     pub(super) managed_fields: Vec<Range<usize>>,
     /// A hash of everything but `managedFields`, `kind` and `apiVersion`: a watch repeats the last two in each
     /// object, a list of a built-in kind does not.
@@ -65,8 +65,8 @@ pub(super) fn event(json: &[u8]) -> EventSkim<'_> {
                     cursor.value()?;
                 }
                 // What lies somewhere in the object lies there counted from its own beginning.
-                for value in &mut event.skim.managed_fields {
-                    *value = value.start - start..value.end - start;
+                for fields in &mut event.skim.managed_fields {
+                    *fields = fields.start - start..fields.end - start;
                 }
                 event.object = Some(start..cursor.at);
             }
@@ -105,9 +105,9 @@ impl<'a> Cursor<'a> {
                 "apiVersion" => skim.api_version = cursor.text()?,
                 "metadata" => {
                     cursor.metadata(&mut skim)?;
-                    for value in &skim.managed_fields {
-                        hasher.write(cursor.member(from, value.start));
-                        from = value.end;
+                    for fields in &skim.managed_fields {
+                        hasher.write(cursor.member(from, fields.start));
+                        from = fields.end;
                     }
                     hasher.write(cursor.member(from, cursor.at));
                 }
@@ -139,14 +139,19 @@ impl<'a> Cursor<'a> {
             return self.pass();
         }
         skim.has_metadata = true;
+        let mut from = self.at + 1;
         self.members(|cursor, name| {
             match name {
                 "name" => skim.name = cursor.text()?,
                 "namespace" => skim.namespace = cursor.text()?,
                 "resourceVersion" => skim.version = cursor.text()?,
-                "managedFields" => skim.managed_fields.push(cursor.value()?),
+                "managedFields" => {
+                    cursor.pass()?;
+                    skim.managed_fields.push(from..cursor.at);
+                }
                 _ => cursor.pass()?,
             }
+            from = cursor.at;
             Some(())
         })
     }
@@ -278,7 +283,7 @@ mod tests {
         assert!(skim.has_metadata);
         assert_eq!(skim.depth, 5);
         let [managed] = &skim.managed_fields[..] else { panic!("{skim:?}") };
-        assert_eq!(&json[managed.clone()], br#"[{"f":{}}]"#);
+        assert_eq!(&json[managed.clone()], br#","managedFields":[{"f":{}}]"#);
     }
 
     #[test]
@@ -293,8 +298,8 @@ mod tests {
             object(listed.as_bytes()).hash,
             "but for kind, version and managed fields"
         );
-        assert_eq!(&alone[event.skim.managed_fields[0].clone()], br#"[{"f":{}}]"#);
-        let unmanaged = listed.replace(r#"[{"f":{}}]"#, "[]");
+        assert_eq!(&alone[event.skim.managed_fields[0].clone()], br#","managedFields":[{"f":{}}]"#);
+        let unmanaged = listed.replace(r#","managedFields":[{"f":{}}]"#, "");
         assert_eq!(object(unmanaged.as_bytes()).hash, object(listed.as_bytes()).hash);
         let other = listed.replace(r#""a":1"#, r#""a":2"#);
         assert_ne!(object(other.as_bytes()).hash, object(listed.as_bytes()).hash);
