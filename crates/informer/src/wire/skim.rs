@@ -299,7 +299,7 @@ mod tests {
             "but for kind, version and managed fields"
         );
         assert_eq!(&alone[event.skim.managed_fields[0].clone()], br#","managedFields":[{"f":{}}]"#);
-        let unmanaged = listed.replace(r#","managedFields":[{"f":{}}]"#, "");
+        let unmanaged = listed.replace(r#"[{"f":{}}]"#, "[]");
         assert_eq!(object(unmanaged.as_bytes()).hash, object(listed.as_bytes()).hash);
         let other = listed.replace(r#""a":1"#, r#""a":2"#);
         assert_ne!(object(other.as_bytes()).hash, object(listed.as_bytes()).hash);
