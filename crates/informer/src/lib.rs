@@ -1,6 +1,6 @@
 //! Shared informers for Kubernetes: list once, watch, keep an indexed cache, tell many handlers.
 //!
-//! A [`SharedInformer`] is the whole of it. It takes objects from a [source](source), mostly a
+//! A [`SharedInformer`] is the whole of it. It takes objects from a [source], mostly a
 //! [`KubeListWatch`], keeps them in a [store] and tells [handlers](EventHandler):
 //!
 //! ```

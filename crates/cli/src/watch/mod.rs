@@ -47,19 +47,19 @@ const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
 /// Watch a resource: everything that exists, then every change as it happens, with what has changed.
-///
-/// It lists once, watches from there, and keeps what it knows, so that an update can be told as the
-/// fields that differ. When the connection is lost it goes on by itself and tells what it missed.
-///
-/// Events go to stdout, everything else to stderr:
-///
-///     + ADDED    shop/web-0  @1004  initial
-///     ~ UPDATED  shop/web-0  @1017  status.phase: Pending → Running
-///     = RESYNC   shop/web-0  @1017
-///     - DELETED  shop/web-0  @1020
 #[derive(Args)]
 #[command(
-    verbatim_doc_comment,
+    long_about = "Watch a resource: everything that exists, then every change as it happens, with what has changed.
+
+It lists once, watches from there, and keeps what it knows, so that an update can be told as the
+fields that differ. When the connection is lost it goes on by itself and tells what it missed.
+
+Events go to stdout, everything else to stderr:
+
+    + ADDED    shop/web-0  @1004  initial
+    ~ UPDATED  shop/web-0  @1017  status.phase: Pending → Running
+    = RESYNC   shop/web-0  @1017
+    - DELETED  shop/web-0  @1020",
     after_help = "Examples:
   informer watch pods --demo                       no cluster needed
   informer watch pods -A -l app=web                by label, in all namespaces
