@@ -4,7 +4,7 @@
 //! memory after the sync, and the most it ever was. Then 1,000 relists of 1,000 pods, one after another: the memory
 //! must not grow. It fails if the peak is more than 1.2 times what stays, or if the relists make it grow.
 //!
-//! `cargo bench -p informer --bench sync` (or `… -- --pods 3000 --relists 100`)
+//! `cargo bench -p informer --bench sync` (or `… -- --pods 3000 --relists 100 --relist-pods 300`)
 
 use std::{
     io::{BufRead, BufReader},
@@ -90,9 +90,9 @@ async fn sync(pods: usize, streaming: bool) -> bool {
     ratio <= 1.2
 }
 
-async fn relist(relists: u64) -> bool {
+async fn relist(relists: u64, pods: usize) -> bool {
     let server = ApiServer::builder().build();
-    server.load_demo(&DemoCluster::new(7, 1_000)).expect("a cluster");
+    server.load_demo(&DemoCluster::new(7, pods)).expect("a cluster");
     server.faults().add(Rule::new(Fault::Status(Status::expired("for this bench"))).verb(Verb::Watch));
     let settings = Settings {
         streaming: false,
@@ -118,7 +118,7 @@ async fn relist(relists: u64) -> bool {
     };
     let early = wait(relists / 10).await;
     let late = wait(relists).await;
-    println!("relists of 1,000 pods: {early:.0} MB after {}, {late:.0} MB after {}", relists / 10, lists());
+    println!("relists of {pods} pods: {early:.0} MB after {}, {late:.0} MB after {}", relists / 10, lists());
     stop.cancel();
     running.await.expect("no panic").expect("it ran");
     late <= early * 1.1
@@ -157,7 +157,7 @@ fn main() -> ExitCode {
     if !good {
         println!("the peak is more than 1.2 times what stays");
     }
-    if !runtime().block_on(relist(relists as u64)) {
+    if !runtime().block_on(relist(relists as u64, number("--relist-pods", 1_000))) {
         println!("memory grows with every relist");
         good = false;
     }
