@@ -7,6 +7,9 @@
 //!
 //! `cargo bench -p informer --bench fanout`
 
+#[path = "support/process.rs"]
+mod process;
+
 use std::{
     sync::{
         Arc,
@@ -25,6 +28,7 @@ use informer::{
     },
 };
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use process::cpu_time;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -73,15 +77,6 @@ impl ListWatch<ConfigMap> for Ready {
         }
         .boxed()
     }
-}
-
-/// CPU time of all threads of this process, which the kernel counts in hundredths of a second.
-fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let after_name = stat.rsplit(')').next().expect("a name");
-    let ticks: u64 =
-        after_name.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum();
-    Duration::from_millis(ticks * 10)
 }
 
 /// What one run took.

@@ -6,6 +6,9 @@
 //!
 //! `cargo bench -p informer --bench sync` (or `… -- --pods 3000 --relists 100 --relist-pods 300`)
 
+#[path = "support/process.rs"]
+mod process;
+
 use std::{
     io::{BufRead, BufReader},
     process::{Command, ExitCode, Stdio},
@@ -19,6 +22,7 @@ use informer::{
 };
 use informer_apiserver::{ApiServer, DemoCluster, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::Pod;
+use process::cpu_time;
 use tokio_util::sync::CancellationToken;
 
 // The allocator of the binary: what is freed goes back soon, so that resident memory means something.
@@ -32,14 +36,6 @@ fn memory(line: &str) -> f64 {
     let kilobytes: f64 =
         value.and_then(|value| value.split_whitespace().next()?.parse().ok()).expect("a number");
     kilobytes / 1024.0
-}
-
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let after_name = stat.rsplit(')').next().expect("a name");
-    let ticks: u64 =
-        after_name.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum();
-    ticks as f64 / 100.0
 }
 
 /// The server's process: prints its address and ends with its input.
@@ -67,14 +63,14 @@ async fn sync(pods: usize, streaming: bool) -> bool {
         .streaming(streaming)
         .build()
         .expect("an informer");
-    let (before, cpu, began) = (memory("VmRSS"), cpu_seconds(), Instant::now());
+    let (before, cpu, began) = (memory("VmRSS"), cpu_time(), Instant::now());
     let stop = CancellationToken::new();
     let running = tokio::spawn({
         let (informer, stop) = (informer.clone(), stop.clone());
         async move { informer.run(stop).await }
     });
     informer.wait_until_synced(Duration::from_secs(600)).await.expect("synced");
-    let (cpu, wall) = (cpu_seconds() - cpu, began.elapsed());
+    let (cpu, wall) = ((cpu_time() - cpu).as_secs_f64(), began.elapsed());
     let (after, peak) = (memory("VmRSS"), memory("VmHWM"));
     let objects = informer.store().len();
     let ratio = (peak - before) / (after - before);

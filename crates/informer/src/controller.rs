@@ -6,7 +6,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     reflector::Settings,
     source::ListWatch,
     store::{self, IndexError, IndexHandle, Store, StoreWriter},
+    until,
 };
 
 /// Lists and watches a source and hands batches of [`Delta`]s to a function.
@@ -132,20 +133,15 @@ where
         let _ = self.monitor.start();
         let monitor = Arc::clone(&self.monitor);
         let mut lanes = Lanes::start(self.route, self.known.clone(), monitor, stop.child_token());
-        let mut next_resync = Instant::now() + self.resync;
+        let next = |period: Duration| (!period.is_zero()).then(|| Instant::now() + period);
+        let mut next_resync = next(self.resync);
         loop {
-            let resync = async {
-                if self.resync.is_zero() {
-                    std::future::pending::<()>().await;
-                }
-                sleep_until(next_resync).await;
-            };
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = resync => {
+                () = until(next_resync) => {
                     lanes.resync();
-                    next_resync = Instant::now() + self.resync;
+                    next_resync = next(self.resync);
                 }
                 batch = lanes.next() => {
                     let Some((_, mut batch)) = batch else { break };

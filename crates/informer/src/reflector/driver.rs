@@ -6,7 +6,7 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use informer_model::ObjectKey;
 use rand::Rng;
 use rand_pcg::Pcg32;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Action, Input, Machine, Phase, Problem, Remedy, Settings, list::List};
@@ -19,6 +19,7 @@ use crate::{
         ListItem, ListStream, ListWatch, PageEnd, SourceError, Unusable, WatchChange, WatchItem, WatchStream,
     },
     store::Store,
+    until,
 };
 
 /// How many objects of a list, or events of a watch, are taken before anybody else may run.
@@ -370,13 +371,6 @@ fn take<K>(
     match transformed(transform, object) {
         Ok(object) => list.put(object),
         Err(unusable) => list.put_unusable(unusable),
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Notice, Plan, joining::Joining, processor::Processor};
@@ -13,6 +13,7 @@ use crate::{
     monitor::Monitor,
     queue,
     store::{Store, StoreWriter},
+    until,
 };
 
 /// How often the size of the cache is measured: it means a look at every object.
@@ -143,12 +144,5 @@ impl<K: Send + Sync + 'static> Drop for Ending<K> {
     fn drop(&mut self) {
         self.1.stop();
         self.0.stop();
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending::<()>().await,
     }
 }

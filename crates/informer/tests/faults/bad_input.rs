@@ -1,11 +1,6 @@
 //! What a person learns when an informer cannot do what it was told: the type, the cause, what to do; once.
 
-use std::{
-    fmt::{Debug, Write},
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use informer::{KubeListWatch, SharedInformer, SyncError, model::Status};
 use informer_apiserver::{
@@ -14,59 +9,13 @@ use informer_apiserver::{
 };
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use tokio::time::sleep;
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
+use tracing::Level;
 
 use crate::{
     cluster::{Watched, in_real_time, over_seeds},
+    log_lines::LogLines,
     sockets::client,
 };
-
-/// The lines of a log, from a level on.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<(Level, String)>>>);
-
-impl Log {
-    fn lines(&self, level: Level) -> Vec<String> {
-        let lines = self.0.lock().unwrap();
-        lines.iter().filter(|(of, _)| *of == level).map(|(_, line)| line.clone()).collect()
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = write!(self.0, "{field}={value:?} ");
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO && metadata.target().starts_with("informer::")
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().unwrap().push((*event.metadata().level(), line.0));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
 
 /// Whether a text has all of these words.
 fn has(text: &str, words: &[&str]) {
@@ -78,7 +27,7 @@ fn has(text: &str, words: &[&str]) {
 /// A server that answers every list and watch like this: health, error and log say what is wrong, in these words.
 fn says(fault: Fault, words: &[&str]) {
     over_seeds(4, async |mut cluster| {
-        let log = Log::default();
+        let log = LogLines::default();
         let _logging = tracing::subscriber::set_default(log.clone());
         cluster.write(20);
         cluster.fault(fault.clone(), &[List, Watch], |rule| rule);
@@ -136,7 +85,7 @@ fn c12_a_connection_that_ends_without_an_answer_is_named() {
 #[test]
 fn c12_an_unknown_resource_is_named() {
     over_seeds(4, async |cluster| {
-        let log = Log::default();
+        let log = LogLines::default();
         let _logging = tracing::subscriber::set_default(log.clone());
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gizmo"));
         let source = KubeListWatch::<DynamicObject>::of_kind(cluster.server.client(), kind);

@@ -12,6 +12,8 @@ mod contents;
 mod crowd;
 mod handlers;
 mod history;
+#[path = "../support/log_lines.rs"]
+mod log_lines;
 mod mixture;
 mod sockets;
 mod stopping;

@@ -2,6 +2,8 @@
 
 mod handlers;
 mod life;
+#[path = "../support/log_lines.rs"]
+mod log_lines;
 mod namespaces;
 mod objects;
 mod problems;

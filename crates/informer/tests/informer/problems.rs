@@ -1,9 +1,6 @@
 //! What goes wrong with listing and watching: how it is told, and how it ends.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use informer::{
     Handler, SyncError,
@@ -11,13 +8,10 @@ use informer::{
     source::{SourceError, WatchItem},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
+use tracing::Level;
 
 use crate::{
+    log_lines::LogLines,
     stage::{Log, MINUTE, QUEUES, Stage, builder, forbidden, informer, put, seconds, server, settle},
     support::key,
 };
@@ -151,7 +145,7 @@ async fn c13_the_watch_error_handler_sees_every_failure_and_may_panic() {
 
 #[tokio::test(start_paused = true)]
 async fn the_log_has_one_warning_for_each_change_of_state_and_not_one_for_each_retry() {
-    let lines = Lines::default();
+    let lines = LogLines::default();
     let _listening = tracing::subscriber::set_default(lines.clone());
     let server = server(&["a/x"]);
     server.fail_next_lists(30, forbidden());
@@ -181,49 +175,4 @@ async fn the_log_has_one_warning_for_each_change_of_state_and_not_one_for_each_r
     let errors = lines.take(Level::ERROR);
     assert!(errors.len() == 1 && errors[0].contains("a handler panicked"), "{errors:#?}");
     stage.end().await;
-}
-
-/// Keeps the lines of the log.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
-
-impl Lines {
-    fn take(&self, level: Level) -> Vec<String> {
-        let mut lines = self.0.lock().unwrap();
-        let (taken, rest) = std::mem::take(&mut *lines).into_iter().partition(|(of, _)| *of == level);
-        *lines = rest;
-        taken.into_iter().map(|(_, text): (Level, String)| text).collect()
-    }
-}
-
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0 += &format!("{field}={value:?} ");
-    }
-}
-
-impl Subscriber for Lines {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        self.0.lock().unwrap().push((*event.metadata().level(), text.0));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
 }

@@ -1,0 +1,66 @@
+//! What the library logs, line by line, for tests that count.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::{
+    fmt::{Debug, Write},
+    sync::{Arc, Mutex},
+};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+/// Keeps the lines of the library's log. To be set as the default subscriber.
+#[derive(Clone, Default)]
+pub(crate) struct LogLines(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl LogLines {
+    /// The lines of a level.
+    pub(crate) fn lines(&self, level: Level) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|(of, _)| *of == level).map(|(_, line)| line.clone()).collect()
+    }
+
+    /// The same, and forgets them.
+    pub(crate) fn take(&self, level: Level) -> Vec<String> {
+        let mut lines = self.0.lock().unwrap();
+        let (taken, rest) = std::mem::take(&mut *lines).into_iter().partition(|(of, _)| *of == level);
+        *lines = rest;
+        taken.into_iter().map(|(_, text): (Level, String)| text).collect()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = write!(self.0, "{field}={value:?} ");
+    }
+}
+
+impl Subscriber for LogLines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO && metadata.target().starts_with("informer::")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push((*event.metadata().level(), line.0));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
