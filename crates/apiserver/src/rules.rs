@@ -1,6 +1,6 @@
 //! What a server does to the metadata of an object that somebody writes, whatever its kind.
 
-use informer_model::{StatusCause, validate_label_key, validate_label_value};
+use informer_model::{StatusCause, is_dns_label, is_dns_subdomain, validate_label_key, validate_label_value};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde_json::{Map, Value, json};
 
@@ -220,20 +220,6 @@ fn check_name(name: &str, resource: &Resource) -> Result<(), String> {
             Ok(())
         }
         ("", "namespaces" | "services") => is_dns_label(name).then_some(()).ok_or_else(|| DNS_LABEL.into()),
-        _ => {
-            let parts = name.len() <= 253 && name.split('.').all(is_dns_part);
-            parts.then_some(()).ok_or_else(|| DNS_SUBDOMAIN.into())
-        }
+        _ => is_dns_subdomain(name).then_some(()).ok_or_else(|| DNS_SUBDOMAIN.into()),
     }
-}
-
-fn is_dns_label(text: &str) -> bool {
-    text.len() <= 63 && is_dns_part(text)
-}
-
-fn is_dns_part(text: &str) -> bool {
-    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    text.bytes().all(|b| alphanumeric(&b) || b == b'-')
-        && text.as_bytes().first().is_some_and(alphanumeric)
-        && text.as_bytes().last().is_some_and(alphanumeric)
 }

@@ -13,6 +13,7 @@
 //!
 //! Every parser takes any input without panicking and answers an error that names the position.
 
+mod dns;
 mod field_selector;
 mod framing;
 mod key;
@@ -24,6 +25,7 @@ mod selector;
 mod status;
 mod version;
 
+pub use dns::{is_dns_label, is_dns_subdomain};
 pub use field_selector::{FieldOperator, FieldPath, FieldRequirement, FieldSelector, FieldSelectorError};
 pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use informer_model::StatusCause;
+use informer_model::{StatusCause, is_dns_label, is_dns_subdomain};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as api;
 use serde_json::{Value, json};
 
@@ -260,8 +260,7 @@ fn label(name: &str) -> Vec<&'static str> {
     let mut errors = Vec::new();
     if name.len() > 63 {
         errors.push("must be no more than 63 characters");
-    }
-    if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+    } else if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         errors.push(NOT_A_LABEL);
     }
     errors
@@ -272,20 +271,10 @@ fn subdomain(name: &str) -> Vec<&'static str> {
     let mut errors = Vec::new();
     if name.len() > 253 {
         errors.push("must be no more than 253 characters");
-    }
-    if !name.split('.').all(is_dns_label) {
+    } else if !is_dns_subdomain(name) {
         errors.push(NOT_A_SUBDOMAIN);
     }
     errors
-}
-
-fn is_dns_label(label: &str) -> bool {
-    let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends_well = |byte: Option<&u8>| byte.is_some_and(|&byte| is_letter_or_digit(byte));
-    let bytes = label.as_bytes();
-    ends_well(bytes.first())
-        && ends_well(bytes.last())
-        && bytes.iter().all(|&byte| is_letter_or_digit(byte) || byte == b'-')
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use informer_model::is_dns_label;
 use jiff::SignedDuration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -34,12 +35,7 @@ pub(super) fn timeout(text: &str) -> Result<Duration, String> {
 
 /// The name of a namespace. It becomes part of a path.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
-    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_name = (1..=63).contains(&text.len())
-        && text.chars().all(|c| is_letter(c) || c == '-')
-        && text.starts_with(is_letter)
-        && text.ends_with(is_letter);
-    if is_name {
+    if is_dns_label(text) {
         Ok(text.to_owned())
     } else {
         Err("a namespace has up to 63 small letters, digits and `-`; for all of them there is -A".to_owned())
