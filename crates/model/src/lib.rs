@@ -25,7 +25,7 @@ mod selector;
 mod status;
 mod version;
 
-pub use dns::{is_dns_label, is_dns_subdomain};
+pub use dns::{is_dns_label, is_dns_subdomain, is_kind_name};
 pub use field_selector::{FieldOperator, FieldPath, FieldRequirement, FieldSelector, FieldSelectorError};
 pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};

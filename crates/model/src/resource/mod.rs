@@ -229,6 +229,14 @@ impl FromStr for ResourceArg {
     }
 }
 
+impl TryFrom<&str> for ResourceArg {
+    type Error = ResourceArgError;
+
+    fn try_from(text: &str) -> Result<Self, ResourceArgError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for GroupVersionResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&spell(&self.group, &self.version, &self.resource))
