@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use informer_model::ResourceVersion;
 
-use crate::reflector::{Phase, Problem, Remedy};
+use crate::{
+    reflector::{Phase, Problem, Remedy},
+    source::SourceError,
+};
 
 /// The state of an informer at one moment. Printed, it is a line that a person can read.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,12 +108,23 @@ impl Health {
 impl Problem {
     /// What a person can do about it, where waiting will not help.
     pub fn advice(&self) -> Option<&'static str> {
-        let code = self.error()?.status().map(|status| status.code);
-        match code {
-            Some(401) => Some("check the credentials: the token or certificate is missing, wrong or expired"),
-            Some(403) => Some("grant the verbs list and watch on it to the user that the message names"),
-            Some(404) => {
+        let error = self.error()?;
+        match (error, error.status().map(|status| status.code)) {
+            (_, Some(401)) => {
+                Some("check the credentials: the token or certificate is missing, wrong or expired")
+            }
+            (_, Some(403)) => Some("grant the verbs list and watch on it to the user that the message names"),
+            (_, Some(404)) => {
                 Some("check the name, and that its CustomResourceDefinition is installed and served")
+            }
+            (SourceError::Credentials(_), _) => {
+                Some("check the user in the kubeconfig and the program that it logs in with")
+            }
+            // The TLS library's errors come as text only.
+            (SourceError::Unreachable(words), _) if words.to_ascii_lowercase().contains("certificate") => {
+                Some(
+                    "check the certificate authority of the cluster in the kubeconfig, that the server's certificate names its address, and that it has not expired",
+                )
             }
             _ => None,
         }
@@ -194,8 +208,22 @@ impl fmt::Display for Ago {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::SourceError;
     use informer_model::Status;
+
+    #[test]
+    fn who_cannot_log_in_or_trust_the_server_is_told_what_to_check() {
+        let advice = |error| Problem::List(error).advice().unwrap_or_default();
+        assert!(
+            advice(SourceError::Credentials("exit code 1".into()))
+                .contains("the program that it logs in with")
+        );
+        let certificate = "client error (Connect): invalid peer certificate: UnknownIssuer";
+        assert!(
+            advice(SourceError::Unreachable(certificate.into()))
+                .starts_with("check the certificate authority")
+        );
+        assert_eq!(advice(SourceError::Unreachable("no such host".into())), "");
+    }
 
     #[test]
     fn c12_a_health_reads_as_a_sentence_with_what_to_do() {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use informer::source::SourceError;
 use informer_apiserver::{ApiServer, DemoCluster};
 use jiff::Timestamp;
 use kube::{
@@ -49,8 +50,9 @@ impl Cluster {
         // Repeating requests is the informer's business.
         config.default_retry = false;
         let (name, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
-        let client = Client::try_from(config)
-            .map_err(|error| anyhow!("cannot connect to {name}: {}", Failure::from(error)))?;
+        let client = Client::try_from(config).map_err(|error| {
+            anyhow!("cannot connect to {name}: {}", Failure::from(&SourceError::from(error)))
+        })?;
         Ok(Self { client, name, namespace: Some(namespace) })
     }
 

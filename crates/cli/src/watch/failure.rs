@@ -1,9 +1,8 @@
 //! Why a cluster does not answer as it should: in words, with what to do about it.
 
-use std::{error::Error, fmt, io, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use informer::source::SourceError;
-use kube::client::AuthError;
 
 use super::text::one_line;
 
@@ -19,7 +18,7 @@ pub(super) struct Failure {
 
 /// What failures have in common that call for the same remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+enum Cause {
     Unauthorized,
     Forbidden,
     NotFound,
@@ -35,17 +34,8 @@ pub(super) enum Cause {
 }
 
 impl Failure {
-    pub(super) fn new(cause: Cause, said: &str) -> Self {
+    fn new(cause: Cause, said: &str) -> Self {
         Self { cause, said: one_line(said, WIDTH) }
-    }
-
-    /// The answer is not one that a Kubernetes API server gives.
-    pub(super) fn malformed(answer: &str) -> Self {
-        let begins = one_line(answer.trim(), 100);
-        Self::new(
-            Cause::Malformed,
-            &format!("the answer is not that of a Kubernetes API server: it begins {begins:?}"),
-        )
     }
 
     /// The server was reached and has said nothing for so long.
@@ -68,32 +58,6 @@ impl Failure {
         };
         let said = if said.trim().is_empty() { "no reason given" } else { said };
         Self::new(cause, &format!("{said} ({code})"))
-    }
-
-    /// No answer could be had. The reason is somewhere in the chain.
-    fn from_chain(error: &(dyn Error + 'static)) -> Self {
-        let (mut words, mut cause) = (String::new(), Cause::Unreachable);
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<AuthError>() {
-                cause = Cause::Credentials;
-            } else if error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-            {
-                cause = Cause::Refused;
-            }
-            let text = error.to_string();
-            if !words.contains(&text) {
-                let colon = if words.is_empty() { "" } else { ": " };
-                words = format!("{words}{colon}{text}");
-            }
-            next = error.source();
-        }
-        if cause == Cause::Unreachable && is_tls(&words) {
-            cause = Cause::Tls;
-        }
-        Self::new(cause, &words)
     }
 }
 
@@ -139,33 +103,12 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-impl From<kube::Error> for Failure {
-    fn from(error: kube::Error) -> Self {
-        match &error {
-            kube::Error::Api(status) => Self::from_code(status.code, &status.message),
-            kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => {
-                let said = String::from_utf8_lossy(&out.stderr);
-                let said = format!("the program that logs in failed ({}): {said}", out.status);
-                Self::new(Cause::Credentials, &said)
-            }
-            kube::Error::Auth(error) => Self::new(Cause::Credentials, &error.to_string()),
-            kube::Error::RustlsTls(error) => Self::new(Cause::Tls, &error.to_string()),
-            kube::Error::Service(source) => Self::from_chain(&**source),
-            kube::Error::HyperError(source) => Self::from_chain(source),
-            kube::Error::FromUtf8(_) => Self::new(
-                Cause::Malformed,
-                "the answer is not that of a Kubernetes API server: it is not text",
-            ),
-            other => Self::new(Cause::Rejected, &other.to_string()),
-        }
-    }
-}
-
 impl From<&SourceError> for Failure {
     fn from(error: &SourceError) -> Self {
         match error {
             SourceError::Status(status) => Self::from_code(status.code, &status.message),
             SourceError::Unreachable(words) if is_tls(words) => Self::new(Cause::Tls, words),
+            SourceError::Credentials(_) => Self::new(Cause::Credentials, &error.to_string()),
             SourceError::Malformed(_) => Self::new(Cause::Malformed, &error.to_string()),
             SourceError::Refused(_) => Self::new(Cause::Refused, &error.to_string()),
             SourceError::Unreachable(_) | SourceError::Broken(_) => {
@@ -191,36 +134,15 @@ mod tests {
         assert!(Failure::from(&SourceError::Unreachable("no such host".into())).may_pass());
         let certificate = "invalid peer certificate: UnknownIssuer";
         assert!(!Failure::from(&SourceError::Unreachable(certificate.into())).may_pass());
-        assert!(!Failure::malformed("<html>").may_pass());
-    }
-
-    #[test]
-    fn a_chain_of_errors_is_told_once_and_to_its_end() {
-        #[derive(Debug)]
-        struct Outer(io::Error);
-        impl fmt::Display for Outer {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "cannot connect")
-            }
+        for lasting in [SourceError::Malformed("<html>".into()), SourceError::Credentials("no".into())] {
+            assert!(!Failure::from(&lasting).may_pass(), "{lasting}");
         }
-        impl Error for Outer {
-            fn source(&self) -> Option<&(dyn Error + 'static)> {
-                Some(&self.0)
-            }
-        }
-        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let failure = Failure::from(kube::Error::Service(Box::new(Outer(refused))));
-        assert_eq!(failure.cause, Cause::Refused);
-        assert!(
-            failure.to_string().starts_with("cannot connect: connection refused; check that"),
-            "{failure}"
-        );
     }
 
     #[test]
     fn a_page_of_html_is_shown_as_one_short_line() {
         let page = format!("<html>\n\u{1b}[31m{}", "x".repeat(10_000));
-        let failure = Failure::malformed(&page).to_string();
+        let failure = Failure::from(&SourceError::Malformed(page.clone())).to_string();
         assert!(failure.len() < 500 && !failure.contains(['\n', '\u{1b}']), "{failure}");
         assert!(Failure::from_code(502, &page).to_string().len() < 500);
     }

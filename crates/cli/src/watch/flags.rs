@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use informer_model::is_dns_label;
+use informer_model::{ResourceArg, ResourceArgError, is_dns_label};
 use jiff::SignedDuration;
 
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// The name of a resource. Kinds are taken too, so `Pod` means `pod`.
+pub(super) fn resource(text: &str) -> Result<ResourceArg, ResourceArgError> {
+    text.to_lowercase().parse()
+}
 
 /// Reads a duration such as `30s`, `10m` or `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
@@ -45,6 +50,14 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_is_as_good_as_a_resource() {
+        for (text, meant) in [("Pod", "pod"), ("apps/v1/Deployment", "deployment.v1.apps"), ("po", "po")] {
+            assert_eq!(resource(text).unwrap().to_string(), meant);
+        }
+        assert!(resource("po ds").is_err());
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {

@@ -6,7 +6,6 @@
 
 mod cluster;
 mod diff;
-mod discovery;
 mod event;
 mod failure;
 mod flags;
@@ -14,7 +13,6 @@ mod line;
 mod output;
 mod progress;
 mod raw;
-mod resource;
 mod sink;
 mod teller;
 mod text;
@@ -23,19 +21,16 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use informer::{KubeListWatch, SharedInformer};
+use informer::{
+    KubeListWatch, SharedInformer,
+    discovery::{Discovery, ResolveError, ServedResource},
+};
 use informer_model::{FieldSelector, ResourceArg, Selector};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    cluster::Cluster,
-    discovery::{Served, discover},
-    failure::Failure,
-    output::Form,
-    progress::Progress,
-    raw::Raw,
-    sink::Sink,
+    cluster::Cluster, failure::Failure, output::Form, progress::Progress, raw::Raw, sink::Sink,
     teller::Teller,
 };
 use crate::{logging, signal::interrupt};
@@ -76,7 +71,7 @@ watched; 2 if the arguments make no sense. $RUST_LOG chooses what is logged, in 
 )]
 pub(crate) struct Options {
     /// What to watch, as for kubectl: pods, po, deployments.apps, apps/v1/deployments, websites.example.com
-    #[arg(value_parser = resource::parse)]
+    #[arg(value_parser = flags::resource)]
     resource: ResourceArg,
 
     /// The namespace; by default that of the kubeconfig's context
@@ -192,23 +187,26 @@ fn namespace<'a>(options: &'a Options, cluster: &'a Cluster) -> Option<&'a str> 
 }
 
 /// Asks the server what the resource is, for as long as it may yet answer.
-async fn find(options: &Options, cluster: &Cluster, progress: &Progress) -> Result<Served> {
+async fn find(options: &Options, cluster: &Cluster, progress: &Progress) -> Result<ServedResource> {
     let deadline = Instant::now() + options.timeout;
     let mut delay = FIRST_DELAY;
     let mut last = Failure::unanswered(options.timeout);
+    let discovery = Discovery::new(cluster.client.clone());
     loop {
-        match timeout_at(deadline, discover(&cluster.client)).await {
-            Ok(Ok(catalog)) => return Ok(resource::choose(&options.resource, &catalog)?.clone()),
-            Ok(Err(failure)) if failure.may_pass() => {
-                if last != failure {
-                    let limit = options.timeout.as_secs_f64();
-                    progress.say(&format!("{}: {failure}; trying again for {limit} s", cluster.name));
-                }
-                last = failure;
-            }
-            Ok(Err(failure)) => return Err(cannot(cluster, &failure)),
+        let failure = match timeout_at(deadline, discovery.resolve(&options.resource)).await {
+            Ok(Ok(served)) => return Ok(served),
+            Ok(Err(ResolveError::Server(error))) => Failure::from(&error),
+            Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(cannot(cluster, &last)),
+        };
+        if !failure.may_pass() {
+            return Err(cannot(cluster, &failure));
         }
+        if last != failure {
+            let limit = options.timeout.as_secs_f64();
+            progress.say(&format!("{}: {failure}; trying again for {limit} s", cluster.name));
+        }
+        last = failure;
         if Instant::now() + delay > deadline {
             return Err(cannot(cluster, &last));
         }

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 
 use clap::ValueEnum;
-use informer::Notice;
+use informer::{Notice, discovery::ServedResource};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    discovery::Served,
     event::{Told, What},
     line::{Lines, changes},
     text::printable,
@@ -30,12 +29,12 @@ pub(crate) enum Form {
 /// Turns events into text.
 pub(super) struct Printer {
     form: Option<Form>,
-    served: Served,
+    served: ServedResource,
     lines: Lines,
 }
 
 impl Printer {
-    pub(super) fn new(form: Option<Form>, served: Served, colours: bool) -> Self {
+    pub(super) fn new(form: Option<Form>, served: ServedResource, colours: bool) -> Self {
         Self { form, served, lines: Lines::new(colours, form == Some(Form::Wide)) }
     }
 
@@ -117,10 +116,11 @@ mod tests {
     use serde_json::json;
 
     fn printer(form: Form) -> Printer {
-        let served = Served {
+        let served = ServedResource {
             api: pods(),
             singular: "pod".into(),
             short_names: Vec::new(),
+            categories: Vec::new(),
             namespaced: true,
             verbs: Vec::new(),
         };

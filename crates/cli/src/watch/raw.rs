@@ -2,7 +2,7 @@
 //!
 //! Decoded, a pod takes ten times the memory. So the text is kept, and decoded only to be printed or compared.
 
-use std::{borrow::Cow, convert::Infallible, sync::LazyLock};
+use std::{borrow::Cow, sync::LazyLock};
 
 use informer::queue::Transform;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -48,10 +48,7 @@ impl Raw {
     /// Forgets the metadata once it has served: the informer has key and version on its own, and all of it is
     /// in the text.
     pub(super) fn trim() -> Transform<Self> {
-        Transform::new(|raw: &mut Self| {
-            raw.metadata = None;
-            Ok::<(), Infallible>(())
-        })
+        Transform::new(|raw: &mut Self| raw.metadata = None)
     }
 
     /// The object, decoded. One that is nested too deeply for that is an error.

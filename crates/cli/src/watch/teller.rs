@@ -7,12 +7,11 @@ use std::{
 
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
-use informer::{Health, Notice, SharedInformer, Subscription};
+use informer::{Health, Notice, SharedInformer, Subscription, discovery::ServedResource};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     Options,
-    discovery::Served,
     output::Printer,
     progress::{self, Progress, Reported},
     raw::Raw,
@@ -26,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Tells of one informer.
 pub(super) struct Teller<'a> {
     options: &'a Options,
-    served: &'a Served,
+    served: &'a ServedResource,
     informer: &'a SharedInformer<Raw>,
     sink: &'a Sink,
     progress: Progress,
@@ -41,7 +40,7 @@ pub(super) struct Teller<'a> {
 impl<'a> Teller<'a> {
     pub(super) fn new(
         options: &'a Options,
-        served: &'a Served,
+        served: &'a ServedResource,
         informer: &'a SharedInformer<Raw>,
         sink: &'a Sink,
         progress: Progress,

@@ -91,6 +91,21 @@ async fn a_kubeconfig_that_cannot_be_used_is_named() {
     assert!(error.contains("\"other\""), "{error}");
 }
 
+#[test]
+fn a_login_that_fails_is_told_in_the_words_of_the_program() {
+    let login = "user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, \
+         args: [-c, 'echo secret; echo your session has ended >&2; exit 3']}}";
+    let kubeconfig = Scratch::new(&format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: 'http://127.0.0.1:1'}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, {login}}}]\n"
+    ));
+    let error = failed(&run(&["pods", "--kubeconfig", kubeconfig.path()]), 1);
+    assert!(
+        error.contains("(exit status: 3): your session has ended; check the user in the kubeconfig"),
+        "{error}"
+    );
+    assert!(!error.contains("secret"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn several_kubeconfigs_are_merged_and_missing_ones_not_missed() {
     let server = Server::with_pods().await;

@@ -105,6 +105,7 @@ fn error_cause(error: &SourceError) -> &'static str {
             _ => "server error",
         },
         SourceError::Refused(_) => "connection refused",
+        SourceError::Credentials(_) => "login failed",
         SourceError::Unreachable(_) => "unreachable",
         SourceError::Broken(_) => "connection broken",
         SourceError::Malformed(_) => "malformed answer",

@@ -11,7 +11,10 @@ pub enum SourceError {
     /// Nobody listens at the server's address.
     #[error("connection refused: {0}")]
     Refused(String),
-    /// No answer could be had: name resolution, TLS, credentials, a time limit.
+    /// The client has no credentials to ask with: the program that logs in failed, a token cannot be read.
+    #[error("the client could not log in: {0}")]
+    Credentials(String),
+    /// No answer could be had: name resolution, TLS, a time limit.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// The connection broke in the middle of an answer.

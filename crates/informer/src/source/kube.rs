@@ -6,20 +6,29 @@
 mod answer;
 mod failure;
 
-use std::sync::Arc;
+use std::{any::TypeId, sync::Arc};
 
-use ::kube::{Client, Resource, client::Body};
+use ::kube::{
+    Client, Resource,
+    client::Body,
+    core::{ClusterResourceScope, NamespaceResourceScope},
+};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{Request, header};
-use informer_model::{BUILTIN_KINDS, FieldSelector, Framing, Selector};
+use informer_model::{BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, Selector};
 use serde::de::DeserializeOwned;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
 use crate::wire::Wire;
 
+pub(crate) use answer::read_document;
+
 type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
 /// Lists and watches the objects of one kind on an API server, all of them or those of one namespace.
+///
+/// A source of [`PartialObjectMeta<K>`](::kube::core::PartialObjectMeta) asks for the metadata of objects alone. A
+/// server that cannot do that sends whole objects, of which the metadata is kept.
 ///
 /// Give it a client that does not retry on its own, as kube's does unless told otherwise: the informer retries, and
 /// says so.
@@ -56,8 +65,8 @@ impl<K: Resource> KubeListWatch<K> {
         Self::of_kind(client, K::DynamicType::default())
     }
 
-    /// All objects of a kind that is known only at run time: `K` is
-    /// [`DynamicObject`](::kube::core::DynamicObject) or the like.
+    /// All objects of a kind that is known only at run time: `K` is [`DynamicObject`](crate::DynamicObject) or the
+    /// like.
     pub fn of_kind(client: Client, kind: K::DynamicType) -> Self {
         Self {
             client,
@@ -121,7 +130,7 @@ impl<K: Resource> KubeListWatch<K> {
             query => format!("{path}?{query}"),
         };
         Request::get(&uri)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept::<K>(watch))
             .body(Body::empty())
             .map_err(|error| SourceError::Unreachable(format!("{uri:?} cannot be asked for: {error}")))
     }
@@ -137,9 +146,12 @@ where
 
     fn description(&self) -> String {
         let (group, plural) = (K::group(&self.kind), K::plural(&self.kind));
-        let builtin = BUILTIN_KINDS.iter().find(|builtin| builtin.group == group && builtin.plural == plural);
-        let mut words = if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") };
-        match (&self.namespace, builtin.map(|builtin| builtin.namespaced)) {
+        let mut words = if K::metadata_api() { "metadata of ".to_owned() } else { String::new() };
+        words += &plural;
+        if !group.is_empty() {
+            words += &format!(".{group}");
+        }
+        match (&self.namespace, is_namespaced::<K>(&self.kind)) {
             (Some(namespace), _) => words += &format!(" in namespace {namespace:?}"),
             (None, Some(true)) => words += " in all namespaces",
             (None, Some(false)) => {}
@@ -159,7 +171,7 @@ where
         let (client, request) = (self.client.clone(), self.request(options, false));
         let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
         async move {
-            let mut answer = answer::open(client, request?, Framing::JsonList).await?;
+            let mut answer = answer::open(client, request?, items(Framing::JsonList)).await?;
             Ok(stream::poll_fn(move |cx| answer.poll_list(cx, &wire)).boxed())
         }
         .boxed()
@@ -169,11 +181,40 @@ where
         let (client, request) = (self.client.clone(), self.request(options, true));
         let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
         async move {
-            let mut answer = answer::open(client, request?, Framing::Json).await?;
+            let mut answer = answer::open(client, request?, items(Framing::Json)).await?;
             Ok(stream::poll_fn(move |cx| answer.poll_watch(cx, &wire)).boxed())
         }
         .boxed()
     }
+}
+
+/// Whether the objects of a type are in namespaces, where that is known: the type says so, or its name is that of a
+/// kind that Kubernetes has built in.
+pub(crate) fn is_namespaced<K: Resource + 'static>(kind: &K::DynamicType) -> Option<bool> {
+    let scope = TypeId::of::<K::Scope>();
+    if scope == TypeId::of::<NamespaceResourceScope>() {
+        return Some(true);
+    }
+    if scope == TypeId::of::<ClusterResourceScope>() {
+        return Some(false);
+    }
+    let (group, plural) = (K::group(kind), K::plural(kind));
+    let builtin = BUILTIN_KINDS.iter().find(|builtin| builtin.group == group && builtin.plural == plural);
+    builtin.map(|builtin| builtin.namespaced)
+}
+
+/// In which form objects are asked for.
+fn accept<K: Resource>(watch: bool) -> &'static str {
+    match (K::metadata_api(), watch) {
+        (false, _) => "application/json",
+        (true, false) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        (true, true) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+    }
+}
+
+/// One item at a time. One that is too large or too deep is left out and spoils nothing else.
+fn items(framing: Framing) -> FrameDecoder {
+    FrameDecoder::new(framing).skipping()
 }
 
 /// Both selectors: what matches the one and the other.

@@ -19,6 +19,7 @@ use crate::Object;
 
 pub use error::SourceError;
 pub use kube::KubeListWatch;
+pub(crate) use kube::{is_namespaced, read_document};
 pub use memory::{MemorySource, Request};
 
 /// A way to list objects of one kind and to watch them.

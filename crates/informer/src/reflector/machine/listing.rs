@@ -110,7 +110,11 @@ impl Machine {
             return;
         }
         let busy = status.is_some_and(Status::is_too_many_requests);
-        if busy || matches!(error, SourceError::Refused(_) | SourceError::Unreachable(_)) {
+        let unasked = matches!(
+            error,
+            SourceError::Refused(_) | SourceError::Unreachable(_) | SourceError::Credentials(_)
+        );
+        if busy || unasked {
             let at_least = status.and_then(Status::retry_after);
             self.end_round(now, Problem::Streaming(error), at_least, actions);
             return;

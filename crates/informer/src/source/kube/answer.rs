@@ -1,6 +1,9 @@
 //! An answer of an API server, from its first byte to its last.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, ready},
+};
 
 use ::kube::{Client, Resource, client::Body};
 use bytes::Bytes;
@@ -25,9 +28,9 @@ const KEPT: usize = 400;
 pub(super) async fn open(
     client: Client,
     request: Request<Body>,
-    framing: Framing,
+    decoder: FrameDecoder,
 ) -> Result<Answer, SourceError> {
-    let (head, body) = client.send(request).await.map_err(|error| failure::of_sending(&error))?.into_parts();
+    let (head, body) = client.send(request).await?.into_parts();
     let mut body = body.into_data_stream();
     let gzip = is_gzip(&head.headers);
     let code = head.status.as_u16();
@@ -48,9 +51,25 @@ pub(super) async fn open(
             wire::beginning(&text)
         )));
     }
-    let decoder = FrameDecoder::new(framing).skipping();
     let decoder = if gzip { decoder.gzip() } else { decoder };
     Ok(Answer { body, decoder, gzip, beginning: Vec::new(), page_end: None, state: State::Open })
+}
+
+/// Sends a request whose answer is one JSON document, and reads up to `limit` bytes of it.
+pub(crate) async fn read_document(
+    client: Client,
+    request: Request<Body>,
+    limit: usize,
+) -> Result<Bytes, SourceError> {
+    let mut answer = open(client, request, FrameDecoder::new(Framing::Json).with_limit(limit)).await?;
+    let mut document = None;
+    while let Some(part) = poll_fn(|cx| answer.poll_part(cx)).await {
+        match part? {
+            Part::Frame(frame) if document.is_none() => document = Some(frame),
+            _ => return Err(SourceError::Malformed("it goes on after a JSON document".to_owned())),
+        }
+    }
+    document.ok_or_else(|| SourceError::Malformed("it is empty".to_owned()))
 }
 
 /// The body of an answer.
