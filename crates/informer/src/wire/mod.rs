@@ -31,6 +31,8 @@ pub(crate) struct Wire<K> {
     api_version: String,
     /// Whether Kubernetes itself has this kind. Only custom resources may call their lists as they like.
     is_builtin: bool,
+    /// Whether a `K` is the metadata alone. A server may send more than that.
+    metadata_only: bool,
     keep_managed_fields: bool,
     objects: PhantomData<fn() -> K>,
 }
@@ -46,6 +48,7 @@ impl<K: Resource> Wire<K> {
             kind: K::kind(kind).into_owned(),
             api_version: K::api_version(kind).into_owned(),
             is_builtin,
+            metadata_only: K::metadata_api(),
             keep_managed_fields,
             objects: PhantomData,
         }
@@ -87,15 +90,23 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
 
     /// What an object says it is, if that is something else than what was asked for.
     fn other_kind(&self, skim: &Skim<'_>) -> Option<String> {
-        let differs = |said: &Option<Cow<'_, str>>, expected: &str| {
-            said.as_deref().is_some_and(|said| said != expected)
-        };
-        let other = differs(&skim.kind, &self.kind) || differs(&skim.api_version, &self.api_version);
-        other.then(|| describe_kind(skim.kind.as_deref(), skim.api_version.as_deref()))
+        let (kind, api_version) = (skim.kind.as_deref(), skim.api_version.as_deref());
+        let is_whole = kind.is_none_or(|kind| kind == self.kind)
+            && api_version.is_none_or(|api_version| api_version == self.api_version);
+        let is_expected = is_whole || self.is_metadata("PartialObjectMetadata", kind, api_version);
+        (!is_expected).then(|| describe_kind(kind, api_version))
+    }
+
+    /// Whether it is `metadata_kind`, and that is welcome.
+    fn is_metadata(&self, metadata_kind: &str, kind: Option<&str>, api_version: Option<&str>) -> bool {
+        self.metadata_only
+            && kind == Some(metadata_kind)
+            && matches!(api_version, Some("meta.k8s.io/v1" | "meta.k8s.io/v1beta1"))
     }
 
     fn expected(&self) -> String {
-        describe_kind(Some(&self.kind), Some(&self.api_version))
+        let kind = describe_kind(Some(&self.kind), Some(&self.api_version));
+        if self.metadata_only { format!("metadata of {kind}") } else { kind }
     }
 }
 

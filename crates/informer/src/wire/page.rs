@@ -48,6 +48,9 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
     }
 
     fn is_list(&self, kind: Option<&str>, api_version: Option<&str>) -> bool {
+        if self.is_metadata("PartialObjectMetadataList", kind, api_version) {
+            return true;
+        }
         let Some(kind) = kind else { return false };
         let is_usual = kind.strip_suffix("List") == Some(&self.kind);
         let is_mixed = kind == "List" && api_version == Some("v1");
