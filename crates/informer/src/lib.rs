@@ -1,50 +1,77 @@
 //! Shared informers for Kubernetes: list once, watch, keep an indexed cache, tell many handlers.
 //!
-//! A [`SharedInformer`] is the whole of it. It takes objects from a [source], mostly a
-//! [`KubeListWatch`], keeps them in a [store] and tells [handlers](EventHandler):
+//! A program that wants to know about the objects of a cluster asks a [`SharedInformerFactory`] for the informer of
+//! their kind. However many parts of the program ask, the API server sees one list and one watch.
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! use informer::{Handler, KubeListWatch, Lister, SharedInformer};
+//! use informer::{Handler, SharedInformerFactory};
 //! use k8s_openapi::api::core::v1::Pod;
-//! use tokio_util::sync::CancellationToken;
 //!
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = informer_apiserver::ApiServer::builder().build(); // a cluster in this process
-//! let pods = SharedInformer::builder(KubeListWatch::<Pod>::all(server.client())).build()?;
-//! pods.add_handler(Handler::<Pod>::new().on_add(|pod, _initial| println!("+ {}", pod.key())))?;
+//! let client = informer_apiserver::ApiServer::builder().build().client(); // or kube::Client::try_default().await?
+//! let factory = SharedInformerFactory::new(client, Duration::ZERO);
+//! let pods = factory.core().v1().pods();
+//! pods.informer().add_handler(Handler::<Pod>::new().on_add(|pod, _initial| println!("+ {}", pod.key())))?;
 //!
-//! let stop = CancellationToken::new();
-//! let running = tokio::spawn({ let (pods, stop) = (pods.clone(), stop.clone()); async move { pods.run(stop).await } });
-//! pods.wait_until_synced(Duration::from_secs(10)).await?;
-//! let dns = Lister::new(pods.store()).namespace("kube-system").list(&"k8s-app=kube-dns".parse()?);
-//! assert!(dns.is_empty());
-//! stop.cancel();
-//! running.await??;
+//! factory.start()?;
+//! factory.wait_for_cache_sync(Duration::from_secs(10)).await?; // or an error that says what is wrong
+//! let dns = pods.lister().namespace("kube-system").list(&"k8s-app=kube-dns".parse()?);
+//! # assert!(dns.is_empty());
+//! factory.shutdown().await;
 //! # Ok(()) }
 //! ```
 //!
-//! What it promises is written down in `docs/contract.md`, by number. What to know before using it:
+//! # Which type to watch
 //!
-//! - Objects are shared and immutable: [`Object`] is a handle, cloning it is a counter.
+//! | what | how | costs |
+//! |---|---|---|
+//! | a built-in kind | `factory.core().v1().pods()` | the whole object, decoded |
+//! | a kind with a Rust type, such as kube's `CustomResource` | `factory.informer_for::<Website>()` | the same |
+//! | a few fields | a struct of yours and [`projection!`] | these fields |
+//! | metadata only | `informer_for::<PartialObjectMeta<Pod>>()`, [`metadata_for`](SharedInformerFactory::metadata_for) | metadata; the rest is not even sent |
+//! | anything, by name | [`for_resource("websites.v1.example.com")`](SharedInformerFactory::for_resource) | the whole object as JSON values |
+//!
+//! # What is promised, and what to know
+//!
+//! The promises are in `docs/contract.md`, by number; tests carry these numbers in their names.
+//!
+//! - An informer that nobody asked for before [`start`](SharedInformerFactory::start) is not started by it: call
+//!   `start` again after asking for more. A lister counts as asking.
+//! - The cache lags behind the server a little. To read your own write, wait for its version:
+//!   [`SharedInformer::wait_for_resource_version`].
+//! - Objects are shared and immutable: [`Object`] is a handle, cloning it is a counter. `metadata.managedFields` is left
+//!   out unless it is [asked for](factory::FactoryBuilder::keep_managed_fields).
 //! - A handler's callback should be quick, or await what is slow. One that blocks its thread must say so
 //!   ([`EventHandler::blocking`]). One that falls behind hears merged events, never wrong ones.
+//! - A deletion may come as one whose [final state is not known](Tombstone): it happened while nobody watched.
 //! - Nothing is silent: [`SharedInformer::health`] says in words what is going on and what to do, and objects that cannot
 //!   be used are in [`SharedInformer::quarantined`].
-//! - Events that a handler has not heard when the informer stops are dropped.
+//! - Events that a handler has not heard when the informer stops are dropped. Dropping a factory stops nothing;
+//!   [`shutdown`](SharedInformerFactory::shutdown) does.
+//! - Retrying is the informer's, which says so. kube's client retries in silence before it unless its configuration has
+//!   `default_retry = false`.
 //!
-//! The parts can be used on their own: [`reflector`], [`queue`], [`store`], [`controller`] for informers that are not
-//! shared, and [`model`] for the values of Kubernetes.
+//! # The parts
+//!
+//! A [`SharedInformer`] can be built without a factory, from any [source]. Its parts can be used on their own:
+//! [`reflector`], [`queue`], [`store`], [`controller`] for informers that are not shared, [`discovery`], and [`model`] for the
+//! values of Kubernetes. Who knows client-go finds everything under its name there in `docs/from-client-go.md`.
 
+mod any;
 pub mod controller;
+pub mod discovery;
+mod dynamic;
 mod event;
+pub mod factory;
 pub mod health;
 mod lanes;
 mod lister;
 pub mod metrics;
 mod monitor;
 mod object;
+mod projection;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 pub mod queue;
@@ -55,11 +82,16 @@ pub mod store;
 mod sync;
 mod wire;
 
+pub use any::{AnyInformer, NotSynced, SyncReport, wait_for_cache_sync};
+pub use dynamic::DynamicObject;
 pub use event::{Event, Tombstone};
+pub use factory::SharedInformerFactory;
 pub use health::{Health, SyncError};
 pub use informer_model as model;
 pub use lister::{Lister, NamespaceLister, NotFound};
 pub use object::{Object, ObjectError};
+#[doc(hidden)]
+pub use projection::__private;
 #[cfg(feature = "prometheus")]
 pub use prometheus::PrometheusMetrics;
 pub use shared::{EventHandler, Handler, Notice, Registration, SharedInformer, Subscription};
@@ -83,3 +115,7 @@ async fn until(moment: Option<tokio::time::Instant>) {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-client-go.md")]
+struct FromClientGo;

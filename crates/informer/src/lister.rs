@@ -78,13 +78,15 @@ impl<K> Lister<K> {
         K: Resource<DynamicType: Default>,
     {
         let kind = K::DynamicType::default();
-        let (group, plural) = (K::group(&kind).into_owned(), K::plural(&kind).into_owned());
-        Self { store, resource: Arc::new(ResourceName { group, plural }) }
+        Self::named(store, K::group(&kind).into_owned(), K::plural(&kind).into_owned())
     }
 
     /// A lister for objects of any kind, which are those of a resource.
     pub fn of_resource(store: Store<K>, resource: &GroupVersionResource) -> Self {
-        let (group, plural) = (resource.group().to_owned(), resource.resource().to_owned());
+        Self::named(store, resource.group().to_owned(), resource.resource().to_owned())
+    }
+
+    pub(crate) fn named(store: Store<K>, group: String, plural: String) -> Self {
         Self { store, resource: Arc::new(ResourceName { group, plural }) }
     }
 
@@ -101,7 +103,7 @@ impl<K> Lister<K> {
         self.find(key.parse().ok(), || key.to_owned())
     }
 
-    /// The objects of one namespace. `""` stands for objects without one.
+    /// The objects of one namespace. As in client-go, `""` stands for all.
     pub fn namespace(&self, namespace: &str) -> NamespaceLister<K> {
         NamespaceLister { lister: self.clone(), namespace: namespace.into() }
     }
@@ -129,7 +131,11 @@ impl<K> NamespaceLister<K> {
     /// All objects of the namespace whose labels match, at one point in time, in the order of names.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
         let snapshot = self.lister.snapshot();
-        snapshot.list_namespace(&self.namespace, selector).into_iter().cloned().collect()
+        let found = match &*self.namespace {
+            "" => snapshot.list(selector),
+            namespace => snapshot.list_namespace(namespace, selector),
+        };
+        found.into_iter().cloned().collect()
     }
 
     /// One object of the namespace by its name.

@@ -39,7 +39,11 @@ fn c18_a_namespace_is_listed_alone() {
     let shop = lister.namespace("shop");
     assert_eq!(show(&shop.list(&Selector::everything())), "shop/db-0@2 shop/web-0@1");
     assert_eq!(show(&shop.list(&selector("app=web"))), "shop/web-0@1");
-    assert_eq!(show(&lister.namespace("").list(&Selector::everything())), "loose@4");
+    assert_eq!(
+        show(&lister.namespace("").list(&selector("app=web"))),
+        "blog/web-0@3 loose@4 shop/web-0@1",
+        "all"
+    );
     assert_eq!(show(&lister.namespace("nowhere").list(&Selector::everything())), "");
 }
 

@@ -24,7 +24,7 @@ pub use choice::{AnyQueue, QueueKind};
 pub use delta_fifo::DeltaFifo;
 pub use in_order::InOrderFifo;
 pub use shared::{Closed, Popped, SharedQueue};
-pub use transform::{Transform, TransformError};
+pub use transform::{Transform, TransformError, Verdict};
 
 /// One step of what happened, as a queue hands it out.
 #[derive(Debug, Clone)]

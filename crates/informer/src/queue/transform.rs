@@ -11,8 +11,8 @@ use kube::Resource;
 
 use crate::{Object, panic_message};
 
-type Function<K> =
-    dyn Fn(Object<K>) -> Result<Object<K>, Box<dyn std::error::Error + Send + Sync>> + Send + Sync;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Function<K> = dyn Fn(Object<K>) -> Result<Object<K>, Failure> + Send + Sync;
 
 /// A change to every object that is made once, before the object is stored and shown to anybody.
 ///
@@ -25,9 +25,12 @@ type Function<K> =
 /// let trim = Transform::new(|pod: &mut Pod| {
 ///     pod.metadata.managed_fields = None;
 ///     pod.status.as_mut().map(|status| status.conditions = None);
-///     Ok::<(), std::convert::Infallible>(())
 /// });
-/// # let _ = trim;
+/// let checked = Transform::new(|pod: &mut Pod| match pod.spec {
+///     Some(_) => Ok(()),
+///     None => Err("a pod without a spec"), // it is left out and named
+/// });
+/// # let _ = (trim, checked);
 /// ```
 pub struct Transform<K>(Arc<Function<K>>);
 
@@ -41,14 +44,40 @@ pub struct TransformError {
     pub message: String,
 }
 
+/// What a function that changes an object may return: nothing, or whether it worked.
+pub trait Verdict {
+    /// Whether it worked.
+    fn verdict(self) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
+impl Verdict for () {
+    fn verdict(self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl<E: Into<Failure>> Verdict for Result<(), E> {
+    fn verdict(self) -> Result<(), Failure> {
+        self.map_err(Into::into)
+    }
+}
+
 impl<K> Transform<K> {
     /// A transform from a function that changes the object in place.
-    pub fn new<E>(function: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static) -> Self
+    pub fn new<V: Verdict>(function: impl Fn(&mut K) -> V + Send + Sync + 'static) -> Self
     where
         K: Resource + Clone,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Self(Arc::new(move |object| object.modify(&function).map_err(Into::into)))
+        Self(Arc::new(move |object| object.modify(|object| function(object).verdict())))
+    }
+
+    /// Both, one after the other.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self
+    where
+        K: 'static,
+    {
+        Self(Arc::new(move |object| (next.0)((self.0)(object)?)))
     }
 
     /// The changed object. A panic of the function is an error like any other.

@@ -194,6 +194,11 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
         self.inner.store.wait_for_resource_version(wanted, within).await
     }
 
+    /// Whether two handles are of the same informer.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Whether it has run and stopped.
     pub fn is_stopped(&self) -> bool {
         self.inner.monitor.progress().life == Life::Stopped

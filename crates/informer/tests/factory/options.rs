@@ -1,0 +1,157 @@
+//! What a factory's options do to its informers.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use informer::{
+    Notice, SharedInformerFactory,
+    metrics::{Measurement, Metrics},
+    queue::Transform,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+use super::{SOON, mk_server, story};
+
+#[test]
+fn the_hook_has_the_last_word_on_every_request() {
+    story(async {
+        let server = mk_server(&[("shop", "a"), ("shop", "b")]);
+        let builder = SharedInformerFactory::builder(server.client());
+        let factory = builder
+            .tweak_list_options(|options| options.label_selector = Some("app=b".into()))
+            .build()
+            .unwrap();
+        let maps = factory.core().v1().config_maps().lister();
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        assert!(maps.get("shop/a").is_err() && maps.get("shop/b").is_ok());
+        factory.shutdown().await;
+    });
+}
+
+#[test]
+fn c16_metadata_is_changed_for_every_type_and_then_each_type_in_its_own_way() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let metadata = json!({ "name": "a", "namespace": "shop", "annotations": { "note": "x" } });
+        server.put(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata })).unwrap();
+        let factory = SharedInformerFactory::builder(server.client())
+            .transform_metadata(|metadata| {
+                metadata.annotations = None;
+                metadata.labels.get_or_insert_default().insert("seen".into(), "once".into());
+            })
+            .transform(Transform::new(|map: &mut ConfigMap| {
+                let labels = map.metadata.labels.iter().flatten().count();
+                map.data = Some([("labels".to_owned(), labels.to_string())].into());
+            }))
+            .build()
+            .unwrap();
+        let (maps, secrets) = (factory.core().v1().config_maps(), factory.core().v1().secrets());
+        let (maps, secrets) = (maps.lister(), secrets.lister());
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        let (map, secret) = (maps.get("shop/a").unwrap(), secrets.get("shop/a").unwrap());
+        assert_eq!(map.data.as_ref().unwrap()["labels"], "2", "the metadata comes first");
+        assert!(secret.metadata.annotations.is_none());
+        assert_eq!(secrets.list(&"seen=once".parse().unwrap()).len(), 1, "what is indexed is what is kept");
+        factory.shutdown().await;
+    });
+}
+
+#[test]
+fn c26_a_type_has_the_resync_period_that_was_chosen_for_it() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let metadata = json!({ "name": "a", "namespace": "shop" });
+        server.put(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata })).unwrap();
+        let factory = SharedInformerFactory::builder(server.client())
+            .resync(Duration::from_secs(600))
+            .custom_resync::<Secret>(Duration::from_secs(60))
+            .build()
+            .unwrap();
+        let maps = factory.informer_for::<ConfigMap>().subscribe().unwrap();
+        let secrets = factory.informer_for::<Secret>().subscribe().unwrap();
+        factory.start().unwrap();
+        let after = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+        let maps = maps.take_until(after(630)).filter(|notice| std::future::ready(notice.is_resync()));
+        let secrets = secrets.take_until(after(630)).filter(|notice| std::future::ready(notice.is_resync()));
+        let (maps, secrets): (Vec<Notice<ConfigMap>>, Vec<Notice<Secret>>) =
+            tokio::join!(maps.collect(), secrets.collect());
+        assert_eq!((maps.len(), secrets.len()), (1, 10));
+        factory.shutdown().await;
+    });
+}
+
+#[test]
+fn lists_are_asked_for_in_pages_of_the_size_that_was_chosen() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let asking = Arc::clone(&asked);
+        let builder = SharedInformerFactory::builder(server.client()).streaming(false).page_size(3);
+        let builder = builder.tweak_list_options(move |options| {
+            asking.lock().expect("no panic").push((options.limit, options.send_initial_events));
+        });
+        let factory = builder.build().unwrap();
+        asked.lock().unwrap().clear(); // it was tried once
+        let maps = factory.informer_for::<ConfigMap>();
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        assert_eq!(maps.store().len(), 1);
+        assert_eq!(asked.lock().unwrap()[0], (Some(3), false));
+        factory.shutdown().await;
+    });
+}
+
+#[test]
+fn managed_fields_are_kept_only_if_asked_for() {
+    story(async {
+        let server = mk_server(&[]);
+        let fields = json!([{ "manager": "kubectl", "operation": "Update", "apiVersion": "v1" }]);
+        let metadata = json!({ "name": "a", "namespace": "shop", "managedFields": fields });
+        server.put(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata })).unwrap();
+        for keep in [false, true] {
+            let builder = SharedInformerFactory::builder(server.client());
+            let builder = if keep { builder.keep_managed_fields() } else { builder };
+            let factory = builder.build().unwrap();
+            let maps = factory.core().v1().config_maps().lister();
+            factory.start().unwrap();
+            factory.wait_for_cache_sync(SOON).await.unwrap();
+            assert_eq!(maps.get("shop/a").unwrap().metadata.managed_fields.is_some(), keep);
+            factory.shutdown().await;
+        }
+    });
+}
+
+/// Who told something.
+#[derive(Default)]
+struct Tellers(Mutex<Vec<String>>);
+
+impl Metrics for Tellers {
+    fn record(&self, informer: &str, measurement: Measurement<'_>) {
+        if matches!(measurement, Measurement::Synced { .. }) {
+            self.0.lock().unwrap().push(informer.to_owned());
+        }
+    }
+}
+
+#[test]
+fn measurements_of_all_informers_go_to_one_place() {
+    story(async {
+        let server = mk_server(&[]);
+        let tellers = Arc::new(Tellers::default());
+        let builder = SharedInformerFactory::builder(server.client()).name("web");
+        let factory = builder.metrics(tellers.clone()).namespace("shop").build().unwrap();
+        let _both = (factory.informer_for::<ConfigMap>(), factory.informer_for::<Secret>());
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        let mut told = tellers.0.lock().unwrap().clone();
+        told.sort_unstable();
+        assert_eq!(told, ["web: configmaps in namespace \"shop\"", "web: secrets in namespace \"shop\""]);
+        factory.shutdown().await;
+    });
+}
