@@ -1,0 +1,300 @@
+//! Runs every example as a user would, against a server of the test's own, and reads what it prints.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use informer_apiserver::ApiServer;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// A server on a port, and the file that leads to it.
+struct Cluster {
+    server: ApiServer,
+    kubeconfig: PathBuf,
+    /// It serves for as long as this is there.
+    _runtime: Runtime,
+}
+
+impl Cluster {
+    /// With two nodes, a few pods, a service and a deployment.
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let server = ApiServer::builder().seed(1).build();
+        let listening = server.listen(([127, 0, 0, 1], 0).into());
+        let listener = runtime.block_on(listening).expect("a free port");
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("examples-{}-{number}.kubeconfig", std::process::id()));
+        fs::write(&kubeconfig, listener.kubeconfig()).expect("written");
+        runtime.spawn(listener.closed());
+        let cluster = Self { server, kubeconfig, _runtime: runtime };
+        cluster.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }));
+        for (name, ready) in [("n1", "True"), ("n2", "False")] {
+            let status = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
+            cluster.put(
+                json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name }, "status": status }),
+            );
+        }
+        cluster.put_pod("web-0", "Running", Some("n1"));
+        cluster.put_pod("web-1", "Running", Some("n1"));
+        cluster.put_pod("job-0", "Succeeded", Some("n2"));
+        cluster.put_service("80");
+        for (namespace, name, replicas) in [("shop", "web", 3), ("kube-system", "coredns", 2)] {
+            let metadata = json!({ "name": name, "namespace": namespace, "labels": { "app": name } });
+            let template = json!({
+                "metadata": { "labels": { "app": name } },
+                "spec": { "containers": [{ "name": "c", "image": "i" }] },
+            });
+            let spec = json!({
+                "replicas": replicas,
+                "selector": { "matchLabels": { "app": name } },
+                "template": template,
+            });
+            cluster.put(
+                json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec }),
+            );
+        }
+        cluster
+    }
+
+    fn put(&self, object: Value) {
+        self.server.put(object).expect("written");
+    }
+
+    fn put_pod(&self, name: &str, phase: &str, node: Option<&str>) {
+        let resources = json!({ "requests": { "cpu": "100m" } });
+        let containers =
+            json!([{ "name": "c", "image": "i", "resources": resources }, { "name": "d", "image": "i" }]);
+        self.put(json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": { "name": name, "namespace": "shop" },
+            "spec": { "nodeName": node, "containers": containers },
+            "status": { "phase": phase },
+        }));
+    }
+
+    fn put_service(&self, port: &str) {
+        let metadata = json!({ "name": "web", "namespace": "shop", "labels": { "port": port } });
+        let ports = json!([{ "port": port.parse::<u16>().expect("a port") }]);
+        self.put(json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": { "ports": ports } }));
+    }
+
+    fn delete_pod(&self, name: &str) {
+        let key = format!("shop/{name}").parse().expect("a key");
+        assert!(self.server.discard("", "pods", &key));
+    }
+
+    fn run(&self, example: &str, arguments: &[&str]) -> Running {
+        let folder = std::env::current_exe().expect("this program").with_file_name("").join("../examples");
+        let program = folder.join(example);
+        let mut command = Command::new(&program);
+        command
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}; `cargo test -p informer-examples` builds the examples first",
+                program.display()
+            )
+        });
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, out }
+    }
+
+    /// Everything that an example prints that ends by itself.
+    fn output(&self, example: &str, arguments: &[&str]) -> Vec<String> {
+        let mut running = self.run(example, arguments);
+        let lines = (&mut running.out).lines().map(|line| line.expect("a line")).collect();
+        running.ends_well();
+        lines
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.kubeconfig);
+    }
+}
+
+/// An example while it runs; it is killed with the test if that has not ended it.
+struct Running {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        if self.out.read_line(&mut line).expect("readable") == 0 {
+            let mut said = String::new();
+            let _ = self.child.stderr.take().expect("a pipe").read_to_string(&mut said);
+            panic!("it ended: {said}");
+        }
+        line.trim_end().to_owned()
+    }
+
+    fn lines(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.line()).collect()
+    }
+
+    /// The next line that begins like this.
+    fn until(&mut self, beginning: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.starts_with(beginning) {
+                return line;
+            }
+        }
+    }
+
+    fn ends_well(&mut self) {
+        let status = self.child.wait().expect("it ends");
+        let mut said = String::new();
+        let _ = self.child.stderr.take().expect("a pipe").read_to_string(&mut said);
+        assert!(status.success(), "{status}: {said}");
+    }
+
+    /// Ctrl-C.
+    #[cfg(unix)]
+    fn interrupt(mut self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().expect("kill");
+        assert!(sent.success());
+        self.ends_well();
+    }
+
+    #[cfg(not(unix))]
+    fn interrupt(self) {}
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn pods_tells_what_becomes_of_pods() {
+    let cluster = Cluster::new();
+    let mut pods = cluster.run("pods", &[]);
+    // The handler and the program go each at their own pace.
+    let mut first = pods.lines(4);
+    first.sort();
+    let were_there = ["job-0", "web-0", "web-1"].map(|name| format!("+ shop/{name} (was there)"));
+    assert_eq!(first[..3], were_there);
+    assert_eq!(first[3], "3 pods; Ctrl-C ends");
+    cluster.put_pod("web-2", "Pending", None);
+    assert_eq!(pods.line(), "+ shop/web-2");
+    cluster.put_pod("web-2", "Running", None);
+    assert_eq!(pods.line(), "~ shop/web-2 Pending → Running");
+    cluster.delete_pod("web-2");
+    assert_eq!(pods.line(), "- shop/web-2");
+    pods.interrupt();
+}
+
+#[test]
+fn nodes_lists_nodes() {
+    assert_eq!(Cluster::new().output("nodes", &[]), ["n1 ready", "n2 not ready"]);
+}
+
+#[test]
+fn services_shows_every_service_again_and_again() {
+    let cluster = Cluster::new();
+    let mut services = cluster.run("services", &["1"]);
+    let mut first = services.lines(2);
+    first.sort();
+    assert_eq!(first, ["+ shop/web", "1 services; Ctrl-C ends"]);
+    assert_eq!(services.until("= "), "= shop/web");
+    cluster.put_service("81");
+    assert_eq!(services.until("~ "), "~ shop/web");
+    assert_eq!(services.until("= "), "= shop/web");
+    services.interrupt();
+}
+
+#[test]
+fn deployments_lists_by_label_and_namespace() {
+    let cluster = Cluster::new();
+    let all = cluster.output("deployments", &[]);
+    assert_eq!(all[..3], ["kube-system/coredns × 2", "shop/web × 3", "1 in kube-system"]);
+    assert!(all[3].starts_with("DNS is there, at version "), "{all:?}");
+    let web = cluster.output("deployments", &["app in (web,db)"]);
+    assert_eq!(web[..2], ["shop/web × 3", "0 in kube-system"]);
+}
+
+#[test]
+fn active_pods_leaves_out_what_has_ended() {
+    let cluster = Cluster::new();
+    let mut pods = cluster.run("active_pods", &[]);
+    let mut first = pods.lines(3);
+    first.sort();
+    assert_eq!(first, ["+ shop/web-0", "+ shop/web-1", "2 active pods; Ctrl-C ends"]);
+    cluster.put_pod("web-1", "Failed", Some("n1"));
+    assert_eq!(pods.line(), "- shop/web-1");
+    pods.interrupt();
+}
+
+#[test]
+fn pods_by_node_counts() {
+    assert_eq!(Cluster::new().output("pods_by_node", &[]), ["n1: 2 pods", "n2: 1 pods"]);
+}
+
+#[test]
+fn custom_resource_watches_a_resource_that_nothing_here_was_compiled_for() {
+    let cluster = Cluster::new();
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version =
+        json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
+    let names = json!({ "plural": "websites", "singular": "website", "kind": "Website" });
+    cluster.put(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "websites.example.com" },
+        "spec": { "group": "example.com", "scope": "Namespaced", "names": names, "versions": [version] },
+    }));
+    let put_site = |host: &str| {
+        let metadata = json!({ "name": "blog", "namespace": "shop" });
+        let spec = json!({ "host": host });
+        cluster.put(
+            json!({ "apiVersion": "example.com/v1", "kind": "Website", "metadata": metadata, "spec": spec }),
+        );
+    };
+    put_site("a.example.com");
+    let mut sites = cluster.run("custom_resource", &["websites.v1.example.com"]);
+    let mut first = sites.lines(2);
+    first.sort();
+    assert_eq!(first, [r#"+ shop/blog {"host":"a.example.com"}"#, "1 of websites; Ctrl-C ends"]);
+    put_site("b.example.com");
+    assert_eq!(sites.line(), r#"~ shop/blog {"host":"b.example.com"}"#);
+    sites.interrupt();
+
+    let mut typo = cluster.run("custom_resource", &["website.example.con"]);
+    let mut said = String::new();
+    typo.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.contains("did you mean websites.example.com"), "{said}");
+    assert!(!typo.child.wait().expect("it ends").success());
+}
+
+#[test]
+fn metadata_counts_without_reading_the_objects() {
+    let cluster = Cluster::new();
+    assert_eq!(cluster.output("metadata", &["pods"]), ["shop: 3 pods"]);
+}
+
+#[test]
+fn projection_tells_where_pods_run() {
+    let cluster = Cluster::new();
+    cluster.put_pod("web-2", "Pending", None);
+    let placed = cluster.output("projection", &[]);
+    assert_eq!(placed[0], "shop/job-0 on n2 asks for 100m");
+    assert_eq!(placed[3], "shop/web-2 on no node asks for 100m");
+}
