@@ -89,15 +89,15 @@ mod sealed {
 /// let pods = SharedInformer::builder(MemorySource::<Pod>::new()).name("pods").build()?;
 /// let nodes = SharedInformer::builder(MemorySource::<Node>::new()).name("nodes").build()?;
 /// // Neither runs.
-/// let error = wait_for_cache_sync([&pods as _, &nodes as _], Duration::from_millis(1)).await.unwrap_err();
+/// let error = wait_for_cache_sync(&[&pods, &nodes], Duration::from_millis(1)).await.unwrap_err();
 /// assert!(error.to_string().contains("pods: not started"));
 /// # Ok(()) }
 /// ```
-pub async fn wait_for_cache_sync<'a>(
-    informers: impl IntoIterator<Item = &'a dyn AnyInformer>,
+pub async fn wait_for_cache_sync(
+    informers: &[&dyn AnyInformer],
     within: Duration,
 ) -> Result<SyncReport, NotSynced> {
-    let waits = informers.into_iter().map(|informer| async move {
+    let waits = informers.iter().map(|informer| async move {
         let synced = informer.wait_until_synced(within).await;
         (informer.name().to_owned(), synced)
     });

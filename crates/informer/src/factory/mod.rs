@@ -218,7 +218,8 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync(&self, within: Duration) -> Result<SyncReport, NotSynced> {
         let (started, others) = self.inner.registry.all();
         let not_started = others.iter().map(|informer| informer.name().to_owned()).collect();
-        match wait_for_cache_sync(started.iter().map(|informer| &**informer), within).await {
+        let started: Vec<&dyn AnyInformer> = started.iter().map(|informer| &**informer).collect();
+        match wait_for_cache_sync(&started, within).await {
             Ok(report) => Ok(SyncReport { not_started, ..report }),
             Err(NotSynced(report)) => Err(NotSynced(SyncReport { not_started, ..report })),
         }
