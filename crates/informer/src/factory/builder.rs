@@ -99,7 +99,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Only objects of this scope, which may name labels and fields too.
+    /// Only objects of this scope, which may name labels and fields too. Of this and the namespaces above, the last
+    /// one said counts.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Ok(scope);
         self

@@ -8,10 +8,15 @@ use std::{
     time::Duration,
 };
 
-use informer::{EventHandler, Object, SharedInformerFactory, SyncError, factory::ShutDown, health::Life};
+use informer::{
+    EventHandler, Object, SharedInformer, SharedInformerFactory, SyncError, factory::ShutDown, health::Life,
+};
 use informer_apiserver::{Fault, Rule, Verb};
 use informer_model::Status;
+use informer_testing::{number, random_seed};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
 use tokio_util::sync::CancellationToken;
 
 use super::{SOON, config_map, mk_factory, mk_server, story, until, watches};
@@ -198,5 +203,45 @@ fn dropping_the_factory_stops_nothing() {
         server.put(config_map("shop", "b")).unwrap();
         until(|| lister.get("shop/b").is_ok(), "a change").await;
         stop.cancel();
+    });
+}
+
+#[test]
+fn c32_however_many_threads_ask_start_and_stop_at_once_one_of_each_is_left_and_in_the_end_none_runs() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    println!("INFORMER_SEED={seed} makes the same choices again");
+    runtime.block_on(async {
+        let server = mk_server(&[("shop", "a")]);
+        let factory = mk_factory(&server);
+        let tasks: Vec<_> = (0..8)
+            .map(|number| {
+                let (factory, mut rng) = (factory.clone(), Pcg32::seed_from_u64(seed ^ number));
+                tokio::spawn(async move {
+                    let mut handed = Vec::new();
+                    for _ in 0..60 {
+                        match rng.random_range(0..6) {
+                            0 => drop(factory.stop_informer::<ConfigMap>().await),
+                            1 => factory.start().unwrap(),
+                            2 => drop(factory.health()),
+                            _ => handed.push(factory.informer_for::<ConfigMap>()),
+                        }
+                    }
+                    handed
+                })
+            })
+            .collect();
+        let mut handed = Vec::new();
+        for task in tasks {
+            handed.extend(task.await.unwrap());
+        }
+        let last = factory.informer_for::<ConfigMap>();
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        assert!(last.has_synced() && factory.health().len() == 1);
+        let running = |informer: &SharedInformer<ConfigMap>| informer.health().life == Life::Running;
+        assert!(handed.iter().all(|informer| informer.ptr_eq(&last) || !running(informer)));
+        factory.shutdown().await;
+        assert!(!handed.iter().any(running) && last.is_stopped());
     });
 }
