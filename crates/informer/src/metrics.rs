@@ -87,4 +87,6 @@ pub enum Measurement<'a> {
         /// Since the informer was started.
         took: Duration,
     },
+    /// The informer has stopped: what it said to be so *now* is so no more.
+    Stopped,
 }

@@ -149,6 +149,7 @@ impl Monitor {
 
     pub(crate) fn stop(&self) {
         self.progress.send_modify(|progress| progress.life = Life::Stopped);
+        self.measure(Measurement::Stopped);
         tracing::debug!(informer = self.name, "stopped");
     }
 

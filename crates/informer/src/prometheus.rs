@@ -1,10 +1,11 @@
 //! [`Metrics`] that a Prometheus server can scrape.
 //!
 //! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
-//! name of the informer that was measured. All names begin with `informer_`.
+//! name of the informer that was measured. All names begin with `informer_`. When an informer stops, its gauges go;
+//! its counters stay, and go on if it is started anew.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
@@ -51,6 +52,7 @@ pub struct PrometheusMetrics {
     watch_failures: Count<OfInformer>,
     events: Count<OfChange>,
     last_events: LastEvents,
+    handlers: Handlers,
     skipped: Count<OfInformer>,
     quarantined: Level<OfInformer>,
     queue_depth: Level<OfInformer>,
@@ -61,6 +63,8 @@ pub struct PrometheusMetrics {
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
 }
 
+/// The handlers of each informer that something was said of.
+type Handlers = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 type Count<Labels> = Family<Labels, Counter>;
 type Level<Labels> = Family<Labels, Gauge<u64, AtomicU64>>;
 
@@ -170,6 +174,7 @@ impl PrometheusMetrics {
                 Family::default(),
             ),
             last_events,
+            handlers: Handlers::default(),
             skipped: add(
                 registry,
                 "skipped",
@@ -221,6 +226,35 @@ impl PrometheusMetrics {
         }
         if changes.iter().any(|(_, count)| *count > 0) {
             self.last_events.note(informer);
+        }
+    }
+
+    fn note_handler(&self, informer: &str, handler: &str) {
+        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        match handlers.get_mut(informer) {
+            Some(known) if known.contains(handler) => {}
+            Some(known) => drop(known.insert(handler.to_owned())),
+            None => drop(handlers.insert(informer.to_owned(), BTreeSet::from([handler.to_owned()]))),
+        }
+    }
+
+    /// Removes what is said of the present.
+    fn forget_levels(&self, of: &OfInformer) {
+        let levels = [
+            &self.list_objects,
+            &self.quarantined,
+            &self.queue_depth,
+            &self.store_objects,
+            &self.store_bytes,
+        ];
+        for level in levels {
+            level.remove(of);
+        }
+        self.sync_duration.remove(of);
+        self.last_events.lock().remove(&of.informer);
+        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        for handler in handlers.remove(&of.informer).into_iter().flatten() {
+            self.handler_pending.remove(&OfHandler { informer: of.informer.clone(), handler });
         }
     }
 }
@@ -277,6 +311,7 @@ impl Metrics for PrometheusMetrics {
                 set(&self.store_bytes, bytes);
             }
             Measurement::HandlerLag { handler, pending } => {
+                self.note_handler(informer, handler);
                 self.handler_pending.get_or_create(&of_handler(handler)).set(pending as u64);
             }
             Measurement::HandlerPanicked { handler } => {
@@ -289,6 +324,7 @@ impl Metrics for PrometheusMetrics {
                 }
                 self.sync_duration.get_or_create(&of).set(took.as_secs_f64());
             }
+            Measurement::Stopped => self.forget_levels(&of),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a Prometheus server gets to read.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use informer::{
     PrometheusMetrics,
@@ -183,4 +183,48 @@ async fn counters_begin_at_zero_once_the_informer_is_synced() {
         let series = format!("informer_{name}_total");
         assert_eq!(lines(&text, &series), [format!(r#"{series}{{informer="pods"}} 0"#)]);
     }
+}
+
+#[test]
+fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
+    let mut registry = Registry::default();
+    let metrics = PrometheusMetrics::new(&mut registry);
+    let took = Duration::from_secs(1);
+    for informer in ["pods", "nodes"] {
+        for measurement in [
+            Measurement::Listed { objects: 3, took },
+            Measurement::Applied { added: 3, updated: 0, deleted: 0 },
+            Measurement::Quarantined(1),
+            Measurement::QueueDepth(7),
+            Measurement::StoreSize { objects: 3, bytes: 4096 },
+            Measurement::HandlerLag { handler: "a", pending: 5 },
+            Measurement::HandlerLag { handler: "b", pending: 6 },
+            Measurement::Synced { took },
+        ] {
+            metrics.record(informer, measurement);
+        }
+    }
+    metrics.record("pods", Measurement::Stopped);
+    let text = scrape(&registry);
+    let names = |of: &str| {
+        let lines = text.lines().filter(|line| line.contains(&format!("informer=\"{of}\"")));
+        lines.map(|line| line.split('{').next().unwrap_or_default().to_owned()).collect::<BTreeSet<_>>()
+    };
+    let (gone, left): (Vec<_>, Vec<_>) =
+        names("nodes").into_iter().partition(|name| !names("pods").contains(name));
+    let gauges = [
+        "informer_handler_pending",
+        "informer_last_event_age_seconds",
+        "informer_list_objects",
+        "informer_quarantined_objects",
+        "informer_queue_depth",
+        "informer_store_bytes",
+        "informer_store_objects",
+        "informer_sync_duration_seconds",
+    ];
+    assert_eq!(gone, gauges);
+    assert!(
+        left.iter().all(|name| name.ends_with("_total") || name.contains("_duration_seconds_")),
+        "{left:?}"
+    );
 }

@@ -127,15 +127,18 @@ fn managed_fields_are_kept_only_if_asked_for() {
     });
 }
 
-/// Who told something.
+/// Who has synced, and who has stopped.
 #[derive(Default)]
 struct Tellers(Mutex<Vec<String>>);
 
 impl Metrics for Tellers {
     fn record(&self, informer: &str, measurement: Measurement<'_>) {
-        if matches!(measurement, Measurement::Synced { .. }) {
-            self.0.lock().unwrap().push(informer.to_owned());
-        }
+        let told = match measurement {
+            Measurement::Synced { .. } => "synced",
+            Measurement::Stopped => "stopped",
+            _ => return,
+        };
+        self.0.lock().unwrap().push(format!("{informer}: {told}"));
     }
 }
 
@@ -149,9 +152,12 @@ fn measurements_of_all_informers_go_to_one_place() {
         let _both = (factory.informer_for::<ConfigMap>(), factory.informer_for::<Secret>());
         factory.start().unwrap();
         factory.wait_for_cache_sync(SOON).await.unwrap();
+        factory.shutdown().await;
         let mut told = tellers.0.lock().unwrap().clone();
         told.sort_unstable();
-        assert_eq!(told, ["web: configmaps in namespace \"shop\"", "web: secrets in namespace \"shop\""]);
-        factory.shutdown().await;
+        let names = ["configmaps", "secrets"].map(|plural| format!("web: {plural} in namespace \"shop\""));
+        let expected =
+            names.iter().flat_map(|name| ["stopped", "synced"].map(|word| format!("{name}: {word}")));
+        assert_eq!(told, expected.collect::<Vec<_>>());
     });
 }
