@@ -54,13 +54,30 @@ macro_rules! accessors {
 }
 informer_model::for_each_kind!(accessors);
 
+fn output(program: &str, arguments: &[&str]) -> Vec<u8> {
+    let output =
+        Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
 /// Where the source of `k8s-openapi` is that this is built with.
 fn source_of_k8s_openapi() -> PathBuf {
+    let cargo = env!("CARGO");
+    let about = String::from_utf8(output(cargo, &["-vV"])).expect("text");
+    let host = about.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let command = ["metadata", "--format-version=1", "--offline", "--locked", "--manifest-path", manifest];
-    let output = Command::new(env!("CARGO")).args(command).output().expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    // What other platforms need has not been downloaded.
+    let arguments = [
+        "metadata",
+        "--format-version=1",
+        "--locked",
+        "--filter-platform",
+        host,
+        "--manifest-path",
+        manifest,
+    ];
+    let metadata: Value = serde_json::from_slice(&output(cargo, &arguments)).expect("JSON");
     let packages = metadata["packages"].as_array().expect("packages");
     let package = packages.iter().find(|package| package["name"] == "k8s-openapi").expect("k8s-openapi");
     Path::new(package["manifest_path"].as_str().expect("a path")).with_file_name("src")
