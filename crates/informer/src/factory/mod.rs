@@ -232,7 +232,8 @@ impl SharedInformerFactory {
     }
 
     /// Stops the informer of a type in this scope and waits for its end, while all others go on. Says whether there was
-    /// one. Whoever holds it keeps its cache as it was; the next request makes a new one.
+    /// one. Whoever holds it keeps its cache as it was; the next request makes a new one. Called from inside a handler
+    /// it does not wait, as that could be for ever.
     pub async fn stop_informer<K>(&self) -> bool
     where
         K: Kind + Resource<DynamicType: Default>,
@@ -246,7 +247,8 @@ impl SharedInformerFactory {
         self.inner.registry.stop(|_, other| other.is_same(informer)).await
     }
 
-    /// Stops all informers, waits until the last handler has returned, and lets nothing start after that.
+    /// Stops all informers, waits until the last handler has returned, and lets nothing start after that. Called from
+    /// inside a handler it does not wait, as that would be for ever.
     pub async fn shutdown(&self) {
         self.inner.registry.shutdown().await;
     }

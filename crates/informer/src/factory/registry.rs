@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Scope, ShutDown};
-use crate::{AnyInformer, SharedInformer};
+use crate::{AnyInformer, SharedInformer, shared::is_inside_a_handler};
 
 /// What makes two requests ask for the same informer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -100,7 +100,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Forgets one informer, stops it and waits for its end. Says whether there was one.
+    /// Forgets one informer, stops it and waits for its end. Says whether there was one. From inside a handler nobody
+    /// waits: the informer's end waits for its handlers.
     pub(super) async fn stop(&self, is_meant: impl Fn(&Key, &dyn AnyInformer) -> bool) -> bool {
         let removed = {
             let mut entries = self.lock();
@@ -111,13 +112,15 @@ impl Registry {
         let Some(Entry { running, .. }) = removed else { return false };
         if let Some(Running { stop, task }) = running {
             stop.cancel();
-            // What a panic in it had to say was said by the panic hook.
-            let _ = task.await;
+            if !is_inside_a_handler() {
+                // What a panic in it had to say was said by the panic hook.
+                let _ = task.await;
+            }
         }
         true
     }
 
-    /// Stops everything for good and waits for the end of it.
+    /// Stops everything for good and, except from inside a handler, waits for the end of it.
     pub(super) async fn shutdown(&self) {
         {
             // Under the lock, so that nothing is started after it.
@@ -126,7 +129,9 @@ impl Registry {
             entries.clear();
         }
         self.tasks.close();
-        self.tasks.wait().await;
+        if !is_inside_a_handler() {
+            self.tasks.wait().await;
+        }
     }
 
     pub(super) fn is_shut_down(&self) -> bool {

@@ -37,6 +37,11 @@ pub(super) fn is_inside(member: &Arc<Member>) -> bool {
     INSIDE.try_with(|inside| Arc::ptr_eq(inside, member)).unwrap_or(false)
 }
 
+/// Whether this is called from inside some handler's callback.
+pub(crate) fn is_inside_a_handler() -> bool {
+    INSIDE.try_with(|_| ()).is_ok()
+}
+
 /// Where panics are told.
 #[derive(Clone)]
 pub(super) struct Reporter {

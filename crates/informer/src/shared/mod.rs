@@ -38,6 +38,7 @@ use controller::Controller;
 use joining::Joining;
 
 pub use builder::{BuildError, Builder};
+pub(crate) use delivery::is_inside_a_handler;
 pub use filter::Filtered;
 pub use handler::{EventHandler, Handler, Notice};
 pub use joining::AddHandlerError;

@@ -169,6 +169,31 @@ fn c32_one_that_somebody_else_stopped_is_not_handed_out() {
     });
 }
 
+/// Ends the factory that it hears from, in the middle of a callback.
+struct Ending(SharedInformerFactory, Arc<AtomicBool>);
+
+impl EventHandler<ConfigMap> for Ending {
+    async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {
+        assert!(self.0.stop_informer::<ConfigMap>().await);
+        self.0.shutdown().await;
+        self.1.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn c31_a_handler_may_end_the_factory_that_it_hears_from() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let (factory, returned) = (mk_factory(&server), Arc::new(AtomicBool::new(false)));
+        let (maps, secrets) = (factory.informer_for::<ConfigMap>(), factory.informer_for::<Secret>());
+        maps.add_handler(Ending(factory.clone(), Arc::clone(&returned))).unwrap();
+        factory.start().unwrap();
+        until(|| returned.load(Ordering::Relaxed), "the callback has returned").await;
+        factory.shutdown().await;
+        assert!(maps.is_stopped() && secrets.is_stopped());
+    });
+}
+
 #[test]
 fn c30_cancelling_the_token_ends_all_informers() {
     story(async {
