@@ -56,9 +56,9 @@ const METADATA: &str = "metadata";
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct DynamicObject {
-    /// The API version that the object says it is of. The items of a list of a built-in kind do not say it.
+    /// The API version. Every object that comes from a server has it.
     pub api_version: Option<String>,
-    /// The kind that the object says it is of. The items of a list of a built-in kind do not say it.
+    /// The kind. Every object that comes from a server has it.
     pub kind: Option<String>,
     /// The metadata.
     pub metadata: ObjectMeta,

@@ -235,6 +235,25 @@ async fn f14_deep_objects_decode_and_are_copied_parsed_and_dropped_on_any_stack(
 }
 
 #[tokio::test]
+async fn every_object_says_what_it_is_also_where_a_list_leaves_it_to_the_list() {
+    let items =
+        r#"{"metadata":{"name":"a"}}, { "metadata":{"managedFields":[{}],"name":"b"},"data":{"kind":"c"}}"#;
+    let said = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d"}}"#;
+    let body = format!(r#"{{"kind":"ConfigMapList","apiVersion":"v1","items":[{items},{said}, {{}}]}}"#);
+    let server = Canned::json(body).serve();
+    let kind = ApiResource::erase::<ConfigMap>(&());
+    let (items, error) = list(&KubeListWatch::<DynamicObject>::of_kind(server.client(), kind)).await;
+    assert!(error.is_none() && items.len() == 5, "{error:?}");
+    for (item, name) in items.iter().zip(["a", "b", "d"]) {
+        let ListItem::Object(object) = item else { panic!("an object") };
+        let said = (object.api_version.as_deref(), object.kind.as_deref(), object.key().name());
+        assert_eq!(said, (Some("v1"), Some("ConfigMap"), name));
+    }
+    let ListItem::Unusable(empty) = &items[3] else { panic!("without a name") };
+    assert!(empty.error.contains("no metadata.name"), "{}", empty.error);
+}
+
+#[tokio::test]
 async fn a_client_writes_and_reads_it() {
     let server = informer_apiserver::ApiServer::builder().seed(1).build();
     let maps: Api<DynamicObject> =

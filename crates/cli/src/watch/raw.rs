@@ -36,14 +36,6 @@ struct HeadMetadata {
     resource_version: Option<String>,
 }
 
-/// Whether an object says what it is. Those in the list of a built-in kind do not.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TypeMeta {
-    api_version: Option<de::IgnoredAny>,
-    kind: Option<de::IgnoredAny>,
-}
-
 impl Raw {
     /// Forgets the metadata once it has served: the informer has key and version on its own, and all of it is
     /// in the text.
@@ -56,17 +48,9 @@ impl Raw {
         serde_json::from_str(&self.json)
     }
 
-    /// The object's JSON with `apiVersion` and `kind`.
-    pub(super) fn json(&self, resource: &ApiResource) -> Cow<'_, str> {
-        let text = &*self.json;
-        match (serde_json::from_str(text), text.trim_start().strip_prefix('{')) {
-            (Ok(TypeMeta { api_version: None, kind: None }), Some(rest)) => {
-                let (api_version, kind) = (Value::from(&*resource.api_version), Value::from(&*resource.kind));
-                let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-                Cow::Owned(format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{comma}{rest}"))
-            }
-            _ => Cow::Borrowed(text),
-        }
+    /// The object's JSON.
+    pub(super) fn json(&self) -> &str {
+        &self.json
     }
 }
 
@@ -142,18 +126,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_list_leaves_out_is_put_back_and_nothing_else_is_touched() {
-        for (text, expected) in [
-            (r#"{"a":1}"#, r#"{"apiVersion":"v1","kind":"Pod","a":1}"#),
-            (" { }", r#"{"apiVersion":"v1","kind":"Pod" }"#),
-            (r#"{"a":1,"kind":"Pod","apiVersion":"v1"}"#, r#"{"a":1,"kind":"Pod","apiVersion":"v1"}"#),
-        ] {
-            let raw: Raw = serde_json::from_str(text).unwrap();
-            assert_eq!(raw.json(&pods()), expected);
-        }
-    }
-
-    #[test]
     fn an_object_of_any_depth_is_kept_and_only_decoding_it_fails() {
         let depth = 9_000;
         let text = format!(
@@ -164,7 +136,7 @@ pub(super) mod tests {
         let raw: Raw = serde_json::from_str(&text).unwrap();
         assert_eq!(raw.meta().name.as_deref(), Some("deep"));
         assert!(raw.value().is_err());
-        assert!(raw.json(&pods()).starts_with(r#"{"apiVersion":"v1","kind":"Pod","metadata""#));
+        assert_eq!(raw.json(), text);
     }
 
     #[test]

@@ -10,11 +10,12 @@ mod page;
 mod place;
 mod skim;
 
-use std::{borrow::Cow, marker::PhantomData, ops::Range};
+use std::{any::TypeId, borrow::Cow, marker::PhantomData, ops::Range};
 
 use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey};
-use kube::Resource;
+use kube::{Resource, core::ApiResource};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
     Object,
@@ -34,6 +35,8 @@ pub(crate) struct Wire<K> {
     /// Whether a `K` is the metadata alone. A server may send more than that.
     metadata_only: bool,
     keep_managed_fields: bool,
+    /// The members that say what an object is, for types that nothing else tells it.
+    types: Option<String>,
     objects: PhantomData<fn() -> K>,
 }
 
@@ -44,7 +47,14 @@ impl<K: Resource> Wire<K> {
         let is_builtin = BUILTIN_KINDS.iter().any(|builtin| {
             builtin.kind == K::kind(kind) && builtin.group == group && builtin.version == version
         });
+        // A type whose kind is known at run time only.
+        let is_open = TypeId::of::<K::DynamicType>() == TypeId::of::<ApiResource>();
+        let types = is_open.then(|| {
+            let [api_version, kind] = [K::api_version(kind), K::kind(kind)].map(Value::from);
+            format!(r#""apiVersion":{api_version},"kind":{kind},"#)
+        });
         Self {
+            types,
             kind: K::kind(kind).into_owned(),
             api_version: K::api_version(kind).into_owned(),
             is_builtin,
@@ -83,6 +93,13 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
         let json = match &skim.managed_fields[..] {
             [_, ..] if !self.keep_managed_fields => Cow::Owned(without(json, &skim.managed_fields)),
             _ => Cow::Borrowed(json),
+        };
+        let json = match &self.types {
+            // Items of a list of a built-in kind do not say what they are.
+            Some(types) if skim.kind.is_none() && skim.api_version.is_none() && skim.has_metadata => {
+                Cow::Owned(with(json.into_owned(), types))
+            }
+            _ => json,
         };
         let body = deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
         Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
@@ -131,6 +148,13 @@ fn unusable(json: &[u8], skim: &Skim<'_>, error: String) -> Unusable {
         (None, _, None) => format!("an object without a name that begins with {}", beginning(json)),
     };
     Unusable { key, name, version: skim.version.as_deref().unwrap_or_default().into(), error }
+}
+
+/// The same JSON object with these members before its own.
+fn with(mut json: Vec<u8>, members: &str) -> Vec<u8> {
+    let inside = json.iter().position(|byte| *byte == b'{').map_or(0, |brace| brace + 1);
+    json.splice(inside..inside, members.bytes());
+    json
 }
 
 /// The same JSON without these members, each of which begins with the comma before it, if there is one.
