@@ -5,7 +5,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-use informer_model::{GroupVersionResource, ObjectKey, Selector, Status};
+use informer_model::{GroupVersionResource, ObjectKey, Selector, Status, qualified_name};
 use kube::Resource;
 
 use crate::{
@@ -49,7 +49,7 @@ struct ResourceName {
 
 /// There is no such object in the cache. It may be on the server: the cache is a little behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} {key:?} not found in the cache", qualified(plural, group))]
+#[error("{} {key:?} not found in the cache", qualified_name(plural, group))]
 pub struct NotFound {
     /// The API group of the resource, empty for the core group.
     pub group: String,
@@ -57,10 +57,6 @@ pub struct NotFound {
     pub plural: String,
     /// What was asked for: `namespace/name`, or `name` alone.
     pub key: String,
-}
-
-fn qualified(plural: &str, group: &str) -> String {
-    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }
 
 /// 404, as a server answers when it is asked for the object.
@@ -163,7 +159,7 @@ impl<K> Clone for NamespaceLister<K> {
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ResourceName { group, plural } = &*self.resource;
-        write!(f, "Lister({}: {} objects)", qualified(plural, group), self.store.len())
+        write!(f, "Lister({}: {} objects)", qualified_name(plural, group), self.store.len())
     }
 }
 

@@ -32,7 +32,7 @@ pub use key::{KeyError, ObjectKey};
 pub use kinds::{BUILTIN_KINDS, BuiltinKind};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
 pub use protobuf::{ProtobufError, ProtobufErrorKind, check_fields, decode_protobuf};
-pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError};
+pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError, qualified_name};
 pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};
 pub use status::{Outcome, Reason, Status, StatusCause, StatusDetails, StatusMetadata};
 pub use version::ResourceVersion;

@@ -1,6 +1,6 @@
 //! All that a server serves, and finding a resource in it by any of its names.
 
-use informer_model::{GroupVersionResource, ResourceArg, ResourceArgError};
+use informer_model::{GroupVersionResource, ResourceArg, ResourceArgError, qualified_name};
 use kube::core::ApiResource;
 
 use super::{error::ResolveError, nearest::nearest};
@@ -35,24 +35,17 @@ pub struct Catalog {
 impl ServedResource {
     /// The name that means this resource in a usual cluster: `pods`, `deployments.apps`.
     pub fn name(&self) -> String {
-        self.in_group(&self.api.plural)
+        qualified_name(&self.api.plural, &self.api.group)
     }
 
     /// What an object of it is called before its own name: `pod`, `deployment.apps`.
     pub fn singular_name(&self) -> String {
-        self.in_group(&self.api.kind.to_lowercase())
+        qualified_name(&self.api.kind.to_lowercase(), &self.api.group)
     }
 
     /// Group, version and plural name. It fails if the server's names are against the rules.
     pub fn resource(&self) -> Result<GroupVersionResource, ResourceArgError> {
         GroupVersionResource::new(&self.api.group, &self.api.version, &self.api.plural)
-    }
-
-    fn in_group(&self, name: &str) -> String {
-        match self.api.group.as_str() {
-            "" => name.to_owned(),
-            group => format!("{name}.{group}"),
-        }
     }
 
     fn can(&self, verb: &str) -> bool {

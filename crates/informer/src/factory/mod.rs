@@ -257,15 +257,6 @@ impl SharedInformerFactory {
     pub fn is_shut_down(&self) -> bool {
         self.inner.registry.is_shut_down()
     }
-
-    fn informer<K: Kind>(
-        &self,
-        resource: &ResourceInformer<K>,
-        make: impl FnOnce() -> SharedInformer<K>,
-    ) -> SharedInformer<K> {
-        let key = resource.key();
-        self.inner.registry.get(&key).unwrap_or_else(|| self.inner.registry.insert(key, make()))
-    }
 }
 
 impl fmt::Debug for SharedInformerFactory {

@@ -50,8 +50,11 @@ impl<K: Kind> ResourceInformer<K> {
     /// The informer, always the same one until it stops. It runs after the factory's next
     /// [`start`](SharedInformerFactory::start).
     pub fn informer(&self) -> SharedInformer<K> {
-        self.factory.informer(self, || {
-            self.builder().build().expect("the options were checked when the factory was built")
+        let (registry, key) = (&self.factory.inner.registry, self.key());
+        registry.get(&key).unwrap_or_else(|| {
+            let informer =
+                self.builder().build().expect("the options were checked when the factory was built");
+            registry.insert(key, informer)
         })
     }
 

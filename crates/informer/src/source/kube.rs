@@ -15,7 +15,7 @@ use ::kube::{
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{Request, header};
-use informer_model::{BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, Selector};
+use informer_model::{BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, Selector, qualified_name};
 use serde::de::DeserializeOwned;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
@@ -147,10 +147,7 @@ where
     fn description(&self) -> String {
         let (group, plural) = (K::group(&self.kind), K::plural(&self.kind));
         let mut words = if K::metadata_api() { "metadata of ".to_owned() } else { String::new() };
-        words += &plural;
-        if !group.is_empty() {
-            words += &format!(".{group}");
-        }
+        words += &qualified_name(&plural, &group);
         match (&self.namespace, is_namespaced::<K>(&self.kind)) {
             (Some(namespace), _) => words += &format!(" in namespace {namespace:?}"),
             (None, Some(true)) => words += " in all namespaces",

@@ -10,7 +10,10 @@ use informer::{
     Notice, SharedInformerFactory,
     metrics::{Measurement, Metrics},
     queue::Transform,
+    reflector::Backoff,
 };
+use informer_apiserver::{Fault, Rule};
+use informer_model::Status;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -124,6 +127,35 @@ fn managed_fields_are_kept_only_if_asked_for() {
             assert_eq!(maps.get("shop/a").unwrap().metadata.managed_fields.is_some(), keep);
             factory.shutdown().await;
         }
+    });
+}
+
+#[test]
+fn problems_of_all_informers_are_told_by_name_and_the_chosen_delays_are_kept() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        server.faults().add(Rule::new(Fault::Status(Status::internal_error("no"))).resource("secrets"));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let telling = Arc::clone(&told);
+        let hour = Duration::from_secs(3_600);
+        let factory = SharedInformerFactory::builder(server.client())
+            .backoff(Backoff { initial: hour, max: hour, jitter: 0.0, ..Backoff::default() })
+            .watch_error_handler(move |informer, problem, _| {
+                telling.lock().expect("no panic").push(format!("{informer}: {}", problem.cause()));
+            })
+            .build()
+            .unwrap();
+        let _both = (factory.informer_for::<ConfigMap>(), factory.informer_for::<Secret>());
+        factory.start().unwrap();
+        tokio::time::sleep(hour / 2).await;
+        let first = told.lock().unwrap().clone();
+        assert!(
+            !first.is_empty() && first.iter().all(|line| line.starts_with("secrets in all namespaces: ")),
+            "{first:?}"
+        );
+        tokio::time::sleep(hour).await;
+        assert!(told.lock().unwrap().len() > first.len(), "it was tried again an hour after");
+        factory.shutdown().await;
     });
 }
 

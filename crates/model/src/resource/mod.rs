@@ -182,6 +182,11 @@ impl From<GroupVersionResource> for ResourceArg {
     }
 }
 
+/// A name with its group, as people write it where the version does not matter: `pods`, `deployments.apps`.
+pub fn qualified_name(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
 /// The two parts that resources and kinds share, checked.
 fn group_and_version(group: &str, version: &str) -> Result<(String, String), ResourceArgError> {
     let group = match group {

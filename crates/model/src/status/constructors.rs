@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Outcome, Reason, Status, StatusCause, TOO_LARGE_VERSION};
-use crate::ResourceVersion;
+use crate::{ResourceVersion, qualified_name};
 
 /// `resource` is the plural name, `group` its API group, empty for the core one. In messages both are one:
 /// `deployments.apps`.
@@ -40,28 +40,28 @@ impl Status {
     pub fn forbidden(resource: &str, group: &str, name: &str, why: impl fmt::Display) -> Self {
         let message = match (resource, name) {
             ("", _) => format!("forbidden: {why}"),
-            (_, "") => format!("{} is forbidden: {why}", qualified(resource, group)),
-            _ => format!("{} {name:?} is forbidden: {why}", qualified(resource, group)),
+            (_, "") => format!("{} is forbidden: {why}", qualified_name(resource, group)),
+            _ => format!("{} {name:?} is forbidden: {why}", qualified_name(resource, group)),
         };
         Self::failure(Reason::Forbidden, message).about(resource, group, name)
     }
 
     /// 404: there is no such object.
     pub fn not_found(resource: &str, group: &str, name: &str) -> Self {
-        let message = format!("{} {name:?} not found", qualified(resource, group));
+        let message = format!("{} {name:?} not found", qualified_name(resource, group));
         Self::failure(Reason::NotFound, message).about(resource, group, name)
     }
 
     /// 409: there is an object of that name.
     pub fn already_exists(resource: &str, group: &str, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", qualified(resource, group));
+        let message = format!("{} {name:?} already exists", qualified_name(resource, group));
         Self::failure(Reason::AlreadyExists, message).about(resource, group, name)
     }
 
     /// 409: the object is not in the state that the request needs, and why.
     pub fn conflict(resource: &str, group: &str, name: &str, why: impl fmt::Display) -> Self {
         let message =
-            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(resource, group));
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified_name(resource, group));
         Self::failure(Reason::Conflict, message).about(resource, group, name)
     }
 
@@ -100,13 +100,13 @@ impl Status {
             [fact] => format!(": {fact}"),
             facts => format!(": [{}]", facts.join(", ")),
         };
-        let message = format!("{} {name:?} is invalid{facts}", qualified(kind, group));
+        let message = format!("{} {name:?} is invalid{facts}", qualified_name(kind, group));
         Self::failure(Reason::Invalid, message).about(kind, group, name).with_causes(causes)
     }
 
     /// 500: an operation, like `list`, cannot be done at the moment and should be tried again.
     pub fn server_timeout(resource: &str, group: &str, operation: &str, retry_after_seconds: u32) -> Self {
-        let resource_name = qualified(resource, group);
+        let resource_name = qualified_name(resource, group);
         let message = format!(
             "The {operation} operation against {resource_name} could not be completed at this time, please try again."
         );
@@ -140,7 +140,7 @@ impl Status {
     /// 405: the resource does not have this verb.
     pub fn method_not_allowed(resource: &str, group: &str, verb: &str) -> Self {
         let message =
-            format!("{verb} is not supported on resources of kind {:?}", qualified(resource, group));
+            format!("{verb} is not supported on resources of kind {:?}", qualified_name(resource, group));
         Self::failure(Reason::MethodNotAllowed, message).about(resource, group, "")
     }
 
@@ -178,7 +178,8 @@ impl Status {
         key: &str,
         causes: impl IntoIterator<Item = StatusCause>,
     ) -> Self {
-        let message = format!("{} under {key:?} cannot be read from the storage", qualified(resource, group));
+        let message =
+            format!("{} under {key:?} cannot be read from the storage", qualified_name(resource, group));
         Self::failure(Reason::StoreReadError, message).about(resource, group, key).with_causes(causes)
     }
 
@@ -265,8 +266,4 @@ impl fmt::Display for StatusCause {
             field => write!(f, "{field}: {}", self.message),
         }
     }
-}
-
-fn qualified(resource: &str, group: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
