@@ -21,13 +21,22 @@ pub(crate) fn selector(data: &[u8]) {
     }
 }
 
-/// The same for a field selector, which also must cope with any object.
+/// The same for a field selector in either grammar, which also must cope with any object. The extended grammar
+/// reads what the other reads, as the same.
 pub(crate) fn field_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    let extended = FieldSelector::parse_extended(text);
+    match &extended {
+        Ok(selector) => {
+            assert_eq!(FieldSelector::parse_extended(&selector.to_string()).as_ref(), Ok(selector));
+            selector.matches(&serde_json::json!({"a": [{"b": 1}, null], "metadata": {"name": text}}));
+        }
+        Err(error) => assert!(text.is_char_boundary(error.position), "{error}"),
+    }
     match FieldSelector::parse(text) {
         Ok(selector) => {
             assert_eq!(FieldSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
-            selector.matches(&serde_json::json!({"a": [{"b": 1}, null], "metadata": {"name": text}}));
+            assert_eq!(extended, Ok(selector));
         }
         Err(error) => assert!(text.is_char_boundary(error.position), "{error}"),
     }

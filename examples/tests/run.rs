@@ -6,9 +6,12 @@ use std::{
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use informer_apiserver::ApiServer;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+use kube::Api;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -17,7 +20,7 @@ struct Cluster {
     server: ApiServer,
     kubeconfig: PathBuf,
     /// It serves for as long as this is there.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Cluster {
@@ -34,7 +37,7 @@ impl Cluster {
             .join(format!("examples-{}-{number}.kubeconfig", std::process::id()));
         fs::write(&kubeconfig, listener.kubeconfig()).expect("written");
         runtime.spawn(listener.closed());
-        let cluster = Self { server, kubeconfig, _runtime: runtime };
+        let cluster = Self { server, kubeconfig, runtime };
         cluster.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }));
         for (name, ready) in [("n1", "True"), ("n2", "False")] {
             let status = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
@@ -164,9 +167,25 @@ impl Running {
         assert!(status.success(), "{status}: {said}");
     }
 
+    /// Until it listens to Ctrl-C: an example says that Ctrl-C ends it, and listens then.
+    #[cfg(target_os = "linux")]
+    fn listening(&mut self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        while self.child.try_wait().expect("known").is_none() {
+            let status = fs::read_to_string(&status).expect("it runs");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).expect("signals");
+            if u64::from_str_radix(caught, 16).expect("a mask") & 0b10 != 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Ctrl-C.
     #[cfg(unix)]
     fn interrupt(mut self) {
+        #[cfg(target_os = "linux")]
+        self.listening();
         let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().expect("kill");
         assert!(sent.success());
         self.ends_well();
@@ -297,4 +316,31 @@ fn projection_tells_where_pods_run() {
     let placed = cluster.output("projection", &[]);
     assert_eq!(placed[0], "shop/job-0 on n2 asks for 100m");
     assert_eq!(placed[3], "shop/web-2 on no node asks for 100m");
+}
+
+#[cfg(unix)]
+#[test]
+fn website_works_in_one_of_two_processes_and_in_the_other_after_ctrl_c() {
+    let cluster = Cluster::new();
+    let mut first = cluster.run("website", &[]);
+    assert_eq!(first.line(), format!("website-{} leads, term 1", first.child.id()));
+    let mut second = cluster.run("website", &[]);
+    let metadata = json!({ "name": "blog", "namespace": "shop" });
+    let spec = json!({ "image": "blog:1", "replicas": 2 });
+    cluster.put(
+        json!({ "apiVersion": "example.com/v1", "kind": "Website", "metadata": metadata, "spec": spec }),
+    );
+    let deployment = cluster.runtime.block_on(async {
+        let client = cluster.server.client();
+        // Made after the deployment.
+        let services = Api::<Service>::namespaced(client.clone(), "shop");
+        while services.get_opt("blog").await.expect("an answer").is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Api::<Deployment>::namespaced(client, "shop").get("blog").await.expect("a deployment")
+    });
+    assert_eq!(deployment.spec.replicas, Some(2));
+    first.interrupt();
+    assert_eq!(second.line(), format!("website-{} leads, term 2", second.child.id()));
+    second.interrupt();
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use informer_serving::table::{Columns, PrinterColumn};
+
 /// A collection of objects: what is stored, listed and watched as one, in all its versions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resource {
@@ -46,19 +48,6 @@ pub(crate) struct Scale {
     pub selector: Option<String>,
 }
 
-/// One column that a CustomResourceDefinition adds to the table of its objects.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct PrinterColumn {
-    pub name: String,
-    /// `integer`, `number`, `string`, `boolean` or `date`.
-    pub r#type: String,
-    pub format: String,
-    pub description: String,
-    pub priority: i32,
-    /// Like `.spec.replicas` or `.status.conditions[?(@.type=="Ready")].status`.
-    pub json_path: String,
-}
-
 impl Resource {
     /// The version of that name, if it is served.
     pub(crate) fn version(&self, name: &str) -> Option<&Version> {
@@ -68,6 +57,11 @@ impl Resource {
     /// `apiVersion` of its objects in a version: `v1`, `apps/v1`.
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// The columns of a table of its objects in a version.
+    pub(crate) fn columns(&self, version: &Version) -> Columns {
+        if self.custom { Columns::custom(&version.columns) } else { Columns::of(&self.group, &self.plural) }
     }
 
     /// The fields that a selector may name in any version, beside name and namespace, each once.
@@ -82,3 +76,16 @@ impl Resource {
 
 /// Every resource that is served, in the order of discovery: built-in ones first.
 pub(crate) type Catalog = Vec<Arc<Resource>>;
+
+#[cfg(test)]
+mod tests {
+    use crate::{builtin, catalog::Resource};
+
+    #[test]
+    fn a_custom_resource_that_is_called_like_a_built_in_one_has_its_own_columns() {
+        let pods = builtin::resources().into_iter().find(|known| known.plural == "pods").unwrap();
+        let second = |pods: &Resource| pods.columns(&pods.versions[0]).definitions()[1]["name"].clone();
+        assert_eq!(second(&pods), "Ready");
+        assert_eq!(second(&Resource { custom: true, ..pods }), "Age");
+    }
+}

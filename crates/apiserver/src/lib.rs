@@ -41,7 +41,6 @@ mod listener;
 mod manifests;
 mod media;
 mod openapi;
-mod path;
 mod present;
 mod query;
 mod replica;
@@ -51,7 +50,7 @@ mod selection;
 mod server;
 mod service;
 mod store;
-mod table;
+mod strategic;
 mod token;
 mod verbs;
 

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use informer_model::{FieldSelector, Selector, Status, StatusCause};
+use serde_json::Value;
 
 /// The parameters of a request by name. Of several with one name the first counts.
 #[derive(Debug, Default)]
@@ -88,7 +89,7 @@ impl<'a> Query<'a> {
         match self.get("dryRun") {
             None => Ok(false),
             Some("All") => Ok(true),
-            Some(other) => Err(invalid_options("CreateOptions", [unsupported("dryRun", other, &["All"])])),
+            Some(other) => Err(invalid_options("CreateOptions", [unsupported("dryRun", [other], &["All"])])),
         }
     }
 
@@ -133,6 +134,7 @@ impl<'a> Query<'a> {
         if !broken.is_empty() {
             return Err(invalid_options("ListOptions", broken));
         }
+        self.number("timeoutSeconds")?;
         let limit = self.number("limit")?.filter(|limit| *limit > 0);
         Ok(ListOptions {
             version: self.version()?,
@@ -181,13 +183,15 @@ impl<'a> Query<'a> {
 
 const MATCH: &str = "resourceVersionMatch";
 
-/// A version of this server: a decimal without leading zeros.
+/// A version of this server: a decimal of 64 bits.
 pub(crate) fn version(text: &str) -> Result<u64, Status> {
-    let decimal = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    let invalid =
-        || Status::bad_request(format!("invalid resource version {text:?}: it must be a decimal number"));
-    // A version may be longer than our counter will ever be: it is then in the future for good.
-    if decimal && !text.is_empty() { Ok(text.parse().unwrap_or(u64::MAX)) } else { Err(invalid()) }
+    let decimal = text.bytes().all(|b| b.is_ascii_digit());
+    let version = decimal.then(|| text.parse().ok()).flatten();
+    version.ok_or_else(|| {
+        Status::bad_request(format!(
+            "invalid resource version {text:?}: it must be a decimal number of 64 bits"
+        ))
+    })
 }
 
 fn bad_parameter(name: &str, value: &str, why: impl fmt::Display) -> Status {
@@ -198,9 +202,9 @@ fn forbidden(field: &str, why: &str) -> StatusCause {
     StatusCause::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
 }
 
-pub(crate) fn unsupported(field: &str, value: &str, supported: &[&str]) -> StatusCause {
+pub(crate) fn unsupported(field: &str, value: impl Into<Value>, supported: &[&str]) -> StatusCause {
     let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
-    let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
+    let message = format!("Unsupported value: {}: supported values: {}", value.into(), supported.join(", "));
     StatusCause::new("FieldValueNotSupported", field, message)
 }
 

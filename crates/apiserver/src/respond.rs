@@ -44,6 +44,13 @@ pub(crate) fn text(body: &'static str) -> Response<Body> {
     with_type(StatusCode::OK, HeaderValue::from_static("text/plain; charset=utf-8"), full(body))
 }
 
+/// The answer to a path under which there is nothing.
+pub(crate) fn no_page() -> Response<Body> {
+    let mut response = text("404 page not found\n");
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
 /// A failure, or a success that has nothing else to say. `Retry-After` says what the details say.
 pub(crate) fn status(status: &Status) -> Response<Body> {
     let code = if status.is_success() { 200 } else { status.code };

@@ -23,15 +23,8 @@ const COUNTED: [&str; 9] = [
     "CSIDriver",
 ];
 /// Kinds with a status whose `spec` changes are not counted.
-const UNCOUNTED: [&str; 7] = [
-    "Namespace",
-    "Node",
-    "Service",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "ResourceQuota",
-    "HorizontalPodAutoscaler",
-];
+const UNCOUNTED: [&str; 6] =
+    ["Namespace", "Node", "Service", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"];
 
 /// A point in time as objects have it, in whole seconds.
 pub(crate) fn time(now: Timestamp) -> Value {
@@ -194,6 +187,16 @@ pub(crate) fn check_metadata(object: &mut Value, resource: &Resource) -> Vec<Sta
             }
         }
     }
+    let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+    for (at, name) in finalizers.enumerate().filter_map(|(at, name)| Some((at, name.as_str()?))) {
+        if let Err((_, why)) = validate_label_key(name) {
+            invalid("metadata.finalizers", &format!("{name:?}"), &why.to_string());
+        }
+        if !name.contains('/') && !["foregroundDeletion", "orphan", "kubernetes"].contains(&name) {
+            let why = "a finalizer that is not one of the server's has a prefix with a slash";
+            invalid(&format!("metadata.finalizers[{at}]"), &format!("{name:?}"), why);
+        }
+    }
     for list in ["finalizers", "ownerReferences"] {
         if let Some(value) = metadata.get(list) {
             let right = |item: &Value| if list == "finalizers" { item.is_string() } else { item.is_object() };
@@ -206,9 +209,11 @@ pub(crate) fn check_metadata(object: &mut Value, resource: &Resource) -> Vec<Sta
 }
 
 const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
-                         must start and end with an alphanumeric character, and have at most 63 characters";
+                         must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used \
+                         for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const DNS_SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
-                             '.', and must start and end with an alphanumeric character, and have at most 253 characters";
+                             '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex \
+                             used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Most names are DNS subdomains, some are labels, and those of permissions only have to fit into a path.
 fn check_name(name: &str, resource: &Resource) -> Result<(), String> {
@@ -219,7 +224,9 @@ fn check_name(name: &str, resource: &Resource) -> Result<(), String> {
             }
             Ok(())
         }
+        ("", "namespaces" | "services") if name.len() > 63 => Err("must be no more than 63 bytes".into()),
         ("", "namespaces" | "services") => is_dns_label(name).then_some(()).ok_or_else(|| DNS_LABEL.into()),
+        _ if name.len() > 253 => Err("must be no more than 253 bytes".into()),
         _ => is_dns_subdomain(name).then_some(()).ok_or_else(|| DNS_SUBDOMAIN.into()),
     }
 }

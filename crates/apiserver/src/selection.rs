@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use informer_model::{FieldSelector, Selector, Status};
+use informer_serving::{envelope::EventType, path::Place};
 
 use crate::{
     catalog::Resource,
-    path::Place,
-    present::EventType,
     query,
     store::{Change, Objects, Stored, from_key},
 };
@@ -37,13 +36,12 @@ impl Filter {
         for requirement in fields.requirements() {
             let path = requirement.path().as_str();
             if path != NAME && path != NAMESPACE && !selectable.iter().any(|field| field == path) {
-                let known: Vec<&str> =
-                    [NAME, NAMESPACE].into_iter().chain(selectable.iter().map(AsRef::as_ref)).collect();
-                return Err(Status::bad_request(format!(
-                    "field label not supported: {path}: {} can be selected by {}",
-                    resource.plural,
-                    known.join(", ")
-                )));
+                // Kinds without fields of their own are refused in other words.
+                return Err(Status::bad_request(if resource.custom || !selectable.is_empty() {
+                    format!("field label not supported: {path}")
+                } else {
+                    format!("{path:?} is not a known field selector: only {NAME:?}, {NAMESPACE:?}")
+                }));
             }
         }
         let (namespace, name) = (place.namespace.clone(), place.name.clone());

@@ -7,6 +7,7 @@ use std::{
 };
 
 use informer_model::{ObjectKey, Status};
+use informer_serving::path::Place;
 use jiff::Timestamp;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -17,7 +18,6 @@ use crate::{
     builtin, custom,
     demo::{Change, DemoCluster, View},
     faults::Faults,
-    path::Place,
     replica::Replica,
     service::Connection,
     store::Store,
@@ -57,6 +57,13 @@ impl Server {
         self.random(|random| {
             (0..5).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
         })
+    }
+
+    /// An address in the range of services, neither the first nor the last.
+    pub(crate) fn new_address(&self) -> String {
+        let number: u16 = self.random(|random| random.random_range(1..u16::MAX));
+        let [high, low] = number.to_be_bytes();
+        format!("10.96.{high}.{low}")
     }
 
     /// How long a watch lives that does not say: between half an hour and an hour.

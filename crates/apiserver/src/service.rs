@@ -14,6 +14,11 @@ use futures_util::FutureExt;
 use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
 use http_body_util::BodyExt;
 use informer_model::Status;
+use informer_serving::{
+    discovery::server_address,
+    media::{AGGREGATED_DISCOVERY, aggregated_discovery},
+    path::{self, Place, Target, no_such_path},
+};
 use serde_json::json;
 use tower_service::Service;
 
@@ -21,14 +26,13 @@ use crate::{
     catalog::Catalog,
     discovery,
     faults::{self, Fault},
-    media::{self, BODY_LIMIT},
+    media::BODY_LIMIT,
     openapi,
-    path::{self, Place, Target, no_such_path},
     query::Query,
     replica::Replica,
     respond::{self, Body, BoxError},
     server::Server,
-    verbs::{Answer, Call, Verb},
+    verbs::{Answer, Call, Verb, not_allowed},
 };
 
 /// A body that is too long is read on and thrown away up to this length, so that the client, which is still
@@ -106,6 +110,9 @@ impl Connection {
                 _ => {}
             }
         }
+        if self.is_nowhere(parts.uri.path()) {
+            return Ok(respond::no_page());
+        }
         let answer = match &target {
             Err(status) => Err(status.clone()),
             Ok(Target::Objects(place)) => {
@@ -115,6 +122,21 @@ impl Connection {
         };
         let response = answer.unwrap_or_else(|status| respond::status(&status));
         Ok(struck.iter().fold(response, faults::broken))
+    }
+
+    /// Whether nothing at all is served under a path: not a group that there is, and not the server itself. Such a
+    /// path is not answered by a `Status`.
+    fn is_nowhere(&self, path: &str) -> bool {
+        let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+        match (segments.next(), segments.next()) {
+            (Some("apis"), Some(group)) => {
+                !self.server.store.catalog().iter().any(|resource| resource.group == group)
+            }
+            (Some("api" | "apis" | "version" | "healthz" | "livez" | "readyz" | "openapi") | None, _) => {
+                false
+            }
+            _ => true,
+        }
     }
 
     async fn objects(
@@ -128,7 +150,7 @@ impl Connection {
         let call = Call::new(&self.server, place, query, headers, body, self.replica.clone())?;
         match verb {
             Some(verb) => call.answer(verb).await,
-            None => Err(Status::method_not_allowed(&place.plural, &place.group, "this HTTP method")),
+            None => Err(not_allowed()),
         }
     }
 
@@ -138,41 +160,27 @@ impl Connection {
             return Err(Status::method_not_allowed("this path", "", "anything but GET"));
         }
         let catalog = self.server.store.catalog();
-        let wanted = media::accepted_json(headers);
-        let aggregated = wanted.iter().find_map(|entry| match (entry.r#as, entry.group, entry.version) {
-            (None, ..) => Some(false),
-            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(true),
-            _ => None,
-        });
-        let aggregated = || {
-            aggregated.ok_or_else(|| {
-                Status::not_acceptable(&[
-                    "application/json",
-                    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-                ])
-            })
-        };
         let aggregated_json = |document: serde_json::Value| {
             let mut response = respond::document(&document);
-            let r#type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(r#type));
+            let r#type = http::HeaderValue::from_static(AGGREGATED_DISCOVERY);
+            response.headers_mut().insert(http::header::CONTENT_TYPE, r#type);
             response
         };
         let document = match target {
             Target::Health => return Ok(respond::text("ok")),
             Target::Version => discovery::version(),
             Target::Root => json!({ "paths": paths(&catalog) }),
-            Target::Core if aggregated()? => {
-                return Ok(aggregated_json(discovery::aggregated_core(&catalog)));
+            Target::Core if aggregated_discovery(headers)? => {
+                return Ok(aggregated_json(discovery::groups(&catalog).aggregated_core()));
             }
-            Target::Groups if aggregated()? => {
-                return Ok(aggregated_json(discovery::aggregated_groups(&catalog)));
+            Target::Groups if aggregated_discovery(headers)? => {
+                return Ok(aggregated_json(discovery::groups(&catalog).aggregated_groups()));
             }
-            Target::Core => discovery::api_versions(&host(headers)),
-            Target::Groups => discovery::api_group_list(&catalog),
-            Target::Group(group) => discovery::api_group(&catalog, group).ok_or_else(no_such_path)?,
+            Target::Core => discovery::groups(&catalog).api_versions(server_address(headers)),
+            Target::Groups => discovery::groups(&catalog).api_group_list(),
+            Target::Group(group) => discovery::groups(&catalog).api_group(group).ok_or_else(no_such_path)?,
             Target::GroupVersion { group, version } => {
-                discovery::api_resource_list(&catalog, group, version).ok_or_else(no_such_path)?
+                discovery::groups(&catalog).api_resource_list(group, version).ok_or_else(no_such_path)?
             }
             Target::OpenApi => openapi::root(&catalog),
             Target::OpenApiOf { group, version } => {
@@ -182,12 +190,6 @@ impl Connection {
         };
         Ok(respond::document(&document))
     }
-}
-
-/// Where the client thinks that it has reached this server.
-fn host(headers: &HeaderMap) -> String {
-    let host = headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-    host.unwrap_or("localhost").to_owned()
 }
 
 fn html() -> Response<Body> {

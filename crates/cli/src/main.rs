@@ -1,9 +1,15 @@
 //! The command `informer`.
 
 mod apiserver;
+mod cluster;
 mod demo;
+mod failure;
+mod flags;
+mod generate;
 mod logging;
+mod serve;
 mod signal;
+mod text;
 mod watch;
 
 use std::{
@@ -27,16 +33,22 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Serve(Box<serve::Options>),
     Watch(Box<watch::Options>),
     /// Run an embedded Kubernetes API server, with a demo cluster in it if you like
     Apiserver(apiserver::Options),
+    Completions(generate::Completions),
+    Man(generate::Man),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Serve(options) => serve::run(*options).await,
         Command::Watch(options) => watch::run(*options).await,
         Command::Apiserver(options) => apiserver::run(options).await,
+        Command::Completions(options) => generate::completions(options),
+        Command::Man(options) => generate::man(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

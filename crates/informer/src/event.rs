@@ -35,6 +35,33 @@ pub enum Tombstone<K> {
     },
 }
 
+impl<K> Event<K> {
+    /// The key of the object that this is about.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Added(object) | Self::Updated { new: object, .. } => object.key(),
+            Self::Deleted(tombstone) => tombstone.key(),
+        }
+    }
+
+    /// Whether nothing has happened and the object is only shown again.
+    pub fn is_resync(&self) -> bool {
+        match self {
+            Self::Updated { old, new } => old.same_state(new) && !new.resource_version().is_unset(),
+            Self::Added(_) | Self::Deleted(_) => false,
+        }
+    }
+
+    /// The object before and after, as far as there was and is one, and is known.
+    pub fn objects(&self) -> (Option<&Object<K>>, Option<&Object<K>>) {
+        match self {
+            Self::Added(object) => (None, Some(object)),
+            Self::Updated { old, new } => (Some(old), Some(new)),
+            Self::Deleted(tombstone) => (tombstone.object(), None),
+        }
+    }
+}
+
 impl<K> Tombstone<K> {
     /// The object's key.
     pub fn key(&self) -> &ObjectKey {

@@ -191,7 +191,7 @@ impl fmt::Display for Trouble {
 }
 
 /// A duration as a person says it.
-struct Ago(Duration);
+pub(crate) struct Ago(pub(crate) Duration);
 
 impl fmt::Display for Ago {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -53,10 +53,15 @@
 //! - Retrying is the informer's, which says so. kube's client retries in silence before it unless its configuration has
 //!   `default_retry = false`.
 //!
+//! # From events to work
+//!
+//! A [`controller`] calls a function for every key that informers say something about, through a [`workqueue`]. With [`leader`] election
+//! only one process of several does so, and [`events`] tells the users of a cluster what it did. `examples/website.rs` has all of it.
+//!
 //! # The parts
 //!
 //! A [`SharedInformer`] can be built without a factory, from any [source]. Its parts can be used on their own:
-//! [`reflector`], [`queue`], [`store`], [`controller`] for informers that are not shared, [`discovery`], and [`model`] for the
+//! [`reflector`], [`queue`], [`store`], [`unshared`] informers, [`discovery`], and [`model`] for the
 //! values of Kubernetes. Who knows client-go finds everything under its name there in `docs/from-client-go.md`.
 
 mod any;
@@ -64,9 +69,11 @@ pub mod controller;
 pub mod discovery;
 mod dynamic;
 mod event;
+pub mod events;
 pub mod factory;
 pub mod health;
 mod lanes;
+pub mod leader;
 mod lister;
 pub mod metrics;
 mod monitor;
@@ -75,12 +82,15 @@ mod projection;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 pub mod queue;
+mod raw;
 pub mod reflector;
 pub mod shared;
 pub mod source;
 pub mod store;
 mod sync;
+pub mod unshared;
 mod wire;
+pub mod workqueue;
 
 pub use any::{AnyInformer, NotSynced, SyncReport, wait_for_cache_sync};
 pub use dynamic::DynamicObject;
@@ -94,6 +104,7 @@ pub use object::{Object, ObjectError};
 pub use projection::__private;
 #[cfg(feature = "prometheus")]
 pub use prometheus::PrometheusMetrics;
+pub use raw::RawObject;
 pub use shared::{EventHandler, Handler, Notice, Registration, SharedInformer, Subscription};
 pub use source::KubeListWatch;
 

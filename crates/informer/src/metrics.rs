@@ -1,10 +1,13 @@
-//! What an informer tells about itself while it works, for a monitoring system.
+//! What an informer or a work queue tells about itself while it works, for a monitoring system.
 
 use std::time::Duration;
 
-/// Takes an informer's measurements. Give one to an informer's builder.
+use crate::workqueue::Probe;
+
+/// Takes measurements. Give one to the builder of an informer or a work queue.
 ///
-/// It is called between batches, from the informer's own tasks: it should be quick and must not block.
+/// An informer calls it between batches, a queue for each item, from their own tasks: it should be quick and must not
+/// block.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +17,7 @@ use std::time::Duration;
 /// struct Relists(AtomicU64);
 ///
 /// impl Metrics for Relists {
-///     fn record(&self, _informer: &str, measurement: Measurement<'_>) {
+///     fn record(&self, _name: &str, measurement: Measurement<'_>) {
 ///         if let Measurement::Relist { .. } = measurement {
 ///             self.0.fetch_add(1, Ordering::Relaxed);
 ///         }
@@ -22,8 +25,13 @@ use std::time::Duration;
 /// }
 /// ```
 pub trait Metrics: Send + Sync + 'static {
-    /// Something was measured, at the informer with this name.
-    fn record(&self, informer: &str, measurement: Measurement<'_>);
+    /// Something was measured, at the informer or queue with this name.
+    fn record(&self, name: &str, measurement: Measurement<'_>);
+
+    /// There is a new work queue with this name, which can be asked how it is doing.
+    fn queue(&self, name: &str, probe: Probe) {
+        let _ = (name, probe);
+    }
 }
 
 /// One thing that was measured.
@@ -89,4 +97,14 @@ pub enum Measurement<'a> {
     },
     /// The informer has stopped: what it said to be so *now* is so no more.
     Stopped,
+    /// A worker has taken an item from a work queue.
+    WorkStarted {
+        /// Since it was queued.
+        waited: Duration,
+    },
+    /// A worker is done with an item of a work queue.
+    WorkDone {
+        /// Since the worker took it.
+        took: Duration,
+    },
 }

@@ -113,16 +113,38 @@ impl<K: Resource> Object<K> {
         let (key, version) = (self.0.key.clone(), self.0.version.clone());
         // What copies or drops parts of a deep body needs more stack than usual.
         deep::with_stack(self.0.body.depth, move || {
-            let mut body = Arc::try_unwrap(self.0).map_or_else(
-                |shared| {
-                    let Body { wire_bytes, wire_hash, depth, .. } = *shared.body;
-                    Box::new(Body { object: Some((**shared.body).clone()), wire_bytes, wire_hash, depth })
-                },
-                |inner| inner.body,
-            );
+            let mut body = self.into_body();
             change(&mut body)?;
             Ok(Self::assemble(key, version, body))
         })
+    }
+
+    /// The same object with its body held in another way: labels stay too, whatever the body says after that.
+    pub(crate) fn reshape(self, change: impl FnOnce(&mut K)) -> Self
+    where
+        K: Clone,
+    {
+        let Inner { key, version, labels, body } = &*self.0;
+        let (key, version, labels, depth) = (key.clone(), version.clone(), labels.clone(), body.depth);
+        deep::with_stack(depth, move || {
+            let mut body = self.into_body();
+            change(&mut body);
+            Self(Arc::new(Inner { key, version, labels, body }))
+        })
+    }
+
+    /// The body, copied only if somebody else holds this object too.
+    fn into_body(self) -> Box<Body<K>>
+    where
+        K: Clone,
+    {
+        Arc::try_unwrap(self.0).map_or_else(
+            |shared| {
+                let Body { wire_bytes, wire_hash, depth, .. } = *shared.body;
+                Box::new(Body { object: Some((**shared.body).clone()), wire_bytes, wire_hash, depth })
+            },
+            |inner| inner.body,
+        )
     }
 
     fn assemble(key: ObjectKey, version: ResourceVersion, body: Box<Body<K>>) -> Self {

@@ -2,7 +2,9 @@
 //!
 //! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
 //! name of the informer that was measured. All names begin with `informer_`. When an informer stops, its gauges go;
-//! its counters stay, and go on if it is started anew.
+//! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`.
+
+mod queues;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,9 +26,13 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
-use crate::metrics::{Measurement, Metrics};
+use self::queues::Queues;
+use crate::{
+    metrics::{Measurement, Metrics},
+    workqueue::Probe,
+};
 
-/// Measurements as Prometheus series. One for all informers of a program: each has its own label.
+/// Measurements as Prometheus series. One for all informers and queues of a program: each has its own label.
 ///
 /// ```
 /// use informer::{PrometheusMetrics, metrics::{Measurement, Metrics}};
@@ -61,6 +67,7 @@ pub struct PrometheusMetrics {
     handler_pending: Level<OfHandler>,
     handler_panics: Count<OfHandler>,
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
+    queues: Queues,
 }
 
 /// The handlers of each informer that something was said of.
@@ -140,6 +147,7 @@ impl Collector for LastEvents {
 impl PrometheusMetrics {
     /// Registers all series. The registry adds its own prefix, if it has one.
     pub fn new(registry: &mut Registry) -> Self {
+        let queues = Queues::new(registry);
         let registry = registry.sub_registry_with_prefix("informer");
         let last_events = LastEvents::default();
         registry.register_collector(Box::new(last_events.clone()));
@@ -215,6 +223,7 @@ impl PrometheusMetrics {
                 Unit::Seconds,
                 Family::default(),
             ),
+            queues,
         }
     }
 
@@ -325,6 +334,12 @@ impl Metrics for PrometheusMetrics {
                 self.sync_duration.get_or_create(&of).set(took.as_secs_f64());
             }
             Measurement::Stopped => self.forget_levels(&of),
+            Measurement::WorkStarted { waited } => self.queues.started(informer, waited),
+            Measurement::WorkDone { took } => self.queues.done(informer, took),
         }
+    }
+
+    fn queue(&self, name: &str, probe: Probe) {
+        self.queues.watch(name, probe);
     }
 }

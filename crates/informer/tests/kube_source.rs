@@ -212,7 +212,7 @@ async fn f20_an_error_without_a_status_shows_what_came_and_keeps_retry_after() {
         (retry("Wed, 21 Oct 2015 07:28:00 GMT"), 503, None, "<h1>busy"),
         (Canned::json(bare).code(429).header("retry-after", "9"), 429, Some(5), "later"),
         (Canned::new(500, "x".repeat(1 << 20)), 500, None, "xxx"),
-        (Canned::new(404, ""), 404, None, "404"),
+        (Canned::new(404, ""), 404, None, "could not find the requested resource"),
     ] {
         let (_, error) = list(&KubeListWatch::<Pod>::all(answer.serve().client())).await;
         let Some(SourceError::Status(status)) = error else { panic!("{error:?}") };

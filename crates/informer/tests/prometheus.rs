@@ -1,10 +1,11 @@
 //! What a Prometheus server gets to read.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{
     PrometheusMetrics,
     metrics::{Measurement, Metrics},
+    workqueue::WorkQueue,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
@@ -227,4 +228,46 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
         left.iter().all(|name| name.ends_with("_total") || name.contains("_duration_seconds_")),
         "{left:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c34_a_work_queue_has_the_series_that_dashboards_of_kubernetes_know_until_it_is_gone() {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(PrometheusMetrics::new(&mut registry));
+    let queue = WorkQueue::builder().name("websites").metrics(metrics.clone()).build();
+    // Another one of the same name counts with it.
+    let other = WorkQueue::builder().name("websites").metrics(metrics).build();
+    for item in ["a", "b", "c"] {
+        queue.add(item);
+    }
+    other.add("d");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let (first, second) = (queue.get().await.unwrap(), queue.get().await.unwrap());
+    tokio::time::advance(Duration::from_secs(3)).await;
+    drop(first);
+    queue.retry("b");
+    let text = scrape(&registry);
+    let levels: Vec<String> =
+        lines(&text, "workqueue").into_iter().filter(|line| !line.contains("_duration_")).collect();
+    let expected = [
+        r#"workqueue_adds_total{name="websites"} 4"#,
+        r#"workqueue_delayed{name="websites"} 1.0"#,
+        r#"workqueue_depth{name="websites"} 2.0"#,
+        r#"workqueue_longest_running_processor_seconds{name="websites"} 3.0"#,
+        r#"workqueue_processing{name="websites"} 1.0"#,
+        r#"workqueue_retries_total{name="websites"} 1"#,
+        r#"workqueue_unfinished_work_seconds{name="websites"} 3.0"#,
+    ];
+    assert_eq!(levels, expected);
+    for line in [
+        r#"workqueue_queue_duration_seconds_sum{name="websites"} 4.0"#,
+        r#"workqueue_queue_duration_seconds_count{name="websites"} 2"#,
+        r#"workqueue_queue_duration_seconds_bucket{le="10.0",name="websites"} 2"#,
+        r#"workqueue_work_duration_seconds_sum{name="websites"} 3.0"#,
+        r#"workqueue_work_duration_seconds_count{name="websites"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    drop((queue, second, other));
+    assert_eq!(lines(&scrape(&registry), "workqueue_depth"), Vec::<String>::new());
 }

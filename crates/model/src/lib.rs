@@ -26,12 +26,15 @@ mod status;
 mod version;
 
 pub use dns::{is_dns_label, is_dns_subdomain, is_kind_name};
-pub use field_selector::{FieldOperator, FieldPath, FieldRequirement, FieldSelector, FieldSelectorError};
+pub use field_selector::{
+    FieldOperator, FieldPath, FieldRequirement, FieldRequirementError, FieldSelector, FieldSelectorError,
+    FieldStep, FieldValue,
+};
 pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};
 pub use kinds::{BUILTIN_KINDS, BuiltinKind};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
-pub use protobuf::{ProtobufError, ProtobufErrorKind, check_fields, decode_protobuf};
+pub use protobuf::{ProtobufError, ProtobufErrorKind, check_fields, complete_fields, decode_protobuf};
 pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError, qualified_name};
 pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};
 pub use status::{Outcome, Reason, Status, StatusCause, StatusDetails, StatusMetadata};

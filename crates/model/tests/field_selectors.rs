@@ -36,7 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Values in which every character that matters to the grammar occurs.
 fn value() -> impl Strategy<Value = String> {
-    let nasty = select(vec!["\\", ",", "=", "==", "!=", "a", " ", "'", "[", "\n", "\0", "é"]);
+    let nasty = select(vec!["\\", ",", "=", "==", "!=", "a", " ", "'", "[", "(", ")", "\n", "\0", "é"]);
     prop_oneof![
         2 => select(vec!["", "x", "1", "true", "1.5"]).prop_map(str::to_owned),
         1 => vec(nasty, 0..8).prop_map(|parts| parts.concat()),
@@ -59,8 +59,25 @@ fn path(steps: &[Step]) -> FieldPath {
     quoted(steps, '\'').parse().unwrap()
 }
 
-fn operator() -> impl Strategy<Value = FieldOperator> {
-    select(vec![FieldOperator::Equals, FieldOperator::NotEquals])
+fn requirement(steps: &[Step], operator: FieldOperator, values: &[String]) -> FieldRequirement {
+    FieldRequirement::new(path(steps), operator, values).unwrap()
+}
+
+/// A requirement that every API server can read.
+fn kubernetes_requirement() -> impl Strategy<Value = FieldRequirement> {
+    let operator = select(vec![FieldOperator::Equals, FieldOperator::NotEquals]);
+    (steps(), operator, value()).prop_map(|(steps, operator, value)| requirement(&steps, operator, &[value]))
+}
+
+fn any_requirement() -> impl Strategy<Value = FieldRequirement> {
+    let list = select(vec![FieldOperator::In, FieldOperator::NotIn]);
+    let list = (steps(), list, vec(value(), 1..4));
+    let bare = (steps(), select(vec![FieldOperator::Exists, FieldOperator::NotExists]));
+    prop_oneof![
+        kubernetes_requirement(),
+        list.prop_map(|(steps, operator, values)| requirement(&steps, operator, &values)),
+        bare.prop_map(|(steps, operator)| requirement(&steps, operator, &[])),
+    ]
 }
 
 /// Objects with the names that paths like best.
@@ -101,11 +118,13 @@ fn texts(value: &Value, steps: &[Step]) -> Vec<Option<String>> {
 
 #[test]
 fn a_selectors_text_is_the_selector() {
-    histories(&vec((steps(), operator(), value()), 0..4), |terms| {
-        let terms =
-            terms.iter().map(|(steps, operator, value)| FieldRequirement::new(path(steps), *operator, value));
-        let selector = FieldSelector::new(terms);
+    histories(&vec(kubernetes_requirement(), 0..4), |requirements| {
+        let selector = FieldSelector::new(requirements);
         assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector));
+    });
+    histories(&vec(any_requirement(), 0..4), |requirements| {
+        let selector = FieldSelector::new(requirements);
+        assert_eq!(FieldSelector::parse_extended(&selector.to_string()), Ok(selector));
     });
 }
 
@@ -120,28 +139,59 @@ fn a_path_has_one_spelling() {
 
 #[test]
 fn matching_is_what_the_requirement_says() {
-    histories(&(object(), steps(), value()), |(object, steps, value)| {
-        let expected = texts(&object, &steps).contains(&Some(value.clone()));
-        let holds = |operator| FieldRequirement::new(path(&steps), operator, &value).matches(&object);
-        assert_eq!(holds(FieldOperator::Equals), expected);
-        assert_eq!(holds(FieldOperator::NotEquals), !expected);
+    histories(&(object(), steps(), vec(value(), 1..3)), |(object, steps, values)| {
+        let texts = texts(&object, &steps);
+        let has = |value: &String| texts.contains(&Some(value.clone()));
+        let holds = |operator, values| requirement(&steps, operator, values).matches(&object);
+        assert_eq!(holds(FieldOperator::Equals, &values[..1]), has(&values[0]));
+        assert_eq!(holds(FieldOperator::NotEquals, &values[..1]), !has(&values[0]));
+        assert_eq!(holds(FieldOperator::In, &values), values.iter().any(has));
+        assert_eq!(holds(FieldOperator::NotIn, &values), !values.iter().any(has));
     });
 }
 
-/// Parses a text that may be anything.
+/// Whether the path leads to a value that is not null, found the plain way.
+fn exists(value: &Value, steps: &[Step]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return !value.is_null() };
+    match step {
+        Step::Name(name) => value.get(name).is_some_and(|value| exists(value, rest)),
+        Step::Element(index) => value.get(index).is_some_and(|value| exists(value, rest)),
+        Step::AnyElement => value.as_array().is_some_and(|all| all.iter().any(|value| exists(value, rest))),
+    }
+}
+
+#[test]
+fn a_field_exists_or_does_not() {
+    histories(&(object(), steps()), |(object, steps)| {
+        let holds = |operator| requirement(&steps, operator, &[]).matches(&object);
+        assert_eq!(holds(FieldOperator::Exists), exists(&object, &steps));
+        assert_eq!(holds(FieldOperator::NotExists), !exists(&object, &steps));
+    });
+}
+
+/// Parses a text that may be anything: the wider grammar reads all that the narrower reads, as the same.
 fn parse_anything(text: &str) {
-    match FieldSelector::parse(text) {
-        Ok(selector) => assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector)),
-        Err(error) => {
-            assert!(text.is_char_boundary(error.position), "{error}");
-            assert!(!error.to_string().contains('\n'), "{error}");
-        }
+    let extended = FieldSelector::parse_extended(text);
+    if let Ok(selector) = &extended {
+        assert_eq!(FieldSelector::parse_extended(&selector.to_string()).as_ref(), Ok(selector));
+    }
+    let plain = FieldSelector::parse(text);
+    if let Ok(selector) = &plain {
+        assert_eq!(FieldSelector::parse(&selector.to_string()).as_ref(), Ok(selector));
+        assert_eq!(extended.as_ref(), Ok(selector));
+    }
+    for error in [plain.err(), extended.err()].into_iter().flatten() {
+        assert!(text.is_char_boundary(error.position), "{error}");
+        assert!(!error.to_string().contains('\n'), "{error}");
     }
 }
 
 #[test]
 fn any_text_is_read_or_refused_within_its_bounds() {
-    let words = ["a", ".", "[", "]", "'", "\"", "*", "0", "99", "=", "!", ",", "\\", " ", "é", "\n", "\0"];
+    let words = [
+        "a", ".", "[", "]", "'", "\"", "*", "0", "99", "=", "!", ",", "\\", " ", "é", "\n", "\0", "(", ")",
+        " in (", " notin (", " exists",
+    ];
     histories(&any::<String>(), |text| parse_anything(&text));
     histories(&vec(any::<u8>(), 0..200), |bytes| parse_anything(&String::from_utf8_lossy(&bytes)));
     histories(&vec(select(words.to_vec()), 0..60), |words| parse_anything(&words.concat()));
@@ -150,9 +200,8 @@ fn any_text_is_read_or_refused_within_its_bounds() {
 #[test]
 fn a_selector_with_a_slip_is_read_or_refused_within_its_bounds() {
     let slip = (any::<prop::sample::Index>(), 0..3usize, any::<char>());
-    histories(&(steps(), operator(), value(), vec(slip, 1..4)), |(steps, operator, value, slips)| {
-        let valid = FieldRequirement::new(path(&steps), operator, value).to_string();
-        let mut text: Vec<char> = valid.chars().collect();
+    histories(&(any_requirement(), vec(slip, 1..4)), |(valid, slips)| {
+        let mut text: Vec<char> = valid.to_string().chars().collect();
         for (at, cut, c) in slips {
             let at = at.index(text.len() + 1);
             let end = text.len().min(at + cut);

@@ -1,13 +1,14 @@
 //! CustomResourceDefinitions: what they define, and what a server adds to them.
 
 use informer_model::{Status, StatusCause};
+use informer_serving::table::PrinterColumn;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as api;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{by_priority, crd_rules};
-use crate::catalog::{PrinterColumn, Resource, Scale, Version};
+use crate::catalog::{Resource, Scale, Version};
 
 pub(super) const KIND: &str = "CustomResourceDefinition";
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
@@ -18,9 +19,9 @@ pub(super) const GROUP: &str = "apiextensions.k8s.io";
 /// Defaults need not be filled in. A definition that serves no version is refused: a server would keep it and
 /// serve nothing.
 pub(crate) fn from_crd(crd: &Value) -> Result<Resource, Status> {
-    let mut crd = crd.clone();
-    default_crd(&mut crd);
-    let crd = api::CustomResourceDefinition::deserialize(&crd).map_err(|error| {
+    let mut definition = crd.clone();
+    default_crd(&mut definition);
+    let crd = api::CustomResourceDefinition::deserialize(&definition).map_err(|error| {
         Status::bad_request(format!("{KIND} in version \"v1\" cannot be handled as a {KIND}: {error}"))
     })?;
     let causes = crd_rules::broken(&crd);
@@ -29,7 +30,8 @@ pub(crate) fn from_crd(crd: &Value) -> Result<Resource, Status> {
         return Err(Status::invalid(KIND, GROUP, name, causes));
     }
     let api::CustomResourceDefinitionSpec { group, names, scope, versions, .. } = crd.spec;
-    let mut versions: Vec<Version> = versions.into_iter().filter(|v| v.served).map(version).collect();
+    let served = versions.into_iter().filter(|version| version.served);
+    let mut versions: Vec<Version> = served.map(|served| version(&definition, served)).collect();
     versions.sort_by(|a, b| by_priority(&a.name, &b.name));
     if versions.is_empty() {
         let cause = StatusCause::new(
@@ -53,29 +55,19 @@ pub(crate) fn from_crd(crd: &Value) -> Result<Resource, Status> {
     })
 }
 
-fn version(version: api::CustomResourceDefinitionVersion) -> Version {
+fn version(definition: &Value, version: api::CustomResourceDefinitionVersion) -> Version {
     let subresources = version.subresources.unwrap_or_default();
-    let columns = version.additional_printer_columns.unwrap_or_default().into_iter();
     let fields = version.selectable_fields.unwrap_or_default().into_iter();
     Version {
-        name: version.name,
         status: subresources.status.is_some(),
         scale: subresources.scale.map(|scale| Scale {
             spec_replicas: dotted(&scale.spec_replicas_path),
             status_replicas: dotted(&scale.status_replicas_path),
             selector: scale.label_selector_path.filter(|path| !path.is_empty()).map(|path| dotted(&path)),
         }),
-        columns: columns
-            .map(|column| PrinterColumn {
-                name: column.name,
-                r#type: column.type_,
-                format: column.format.unwrap_or_default(),
-                description: column.description.unwrap_or_default(),
-                priority: column.priority.unwrap_or_default(),
-                json_path: column.json_path,
-            })
-            .collect(),
+        columns: PrinterColumn::of_crd(definition, &version.name),
         selectable_fields: fields.map(|field| dotted(&field.json_path)).collect(),
+        name: version.name,
     }
 }
 

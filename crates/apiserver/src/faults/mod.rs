@@ -14,12 +14,13 @@ use std::sync::{
 
 pub(crate) use body::{HTML, broken};
 use bytes::Bytes;
+use informer_serving::{envelope::error_event, path::Place};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use rule::Occasion;
 pub use rule::{Fault, Rule};
 
-use crate::{path::Place, verbs, verbs::Verb};
+use crate::verbs::Verb;
 
 /// The number of a rule that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,7 +157,7 @@ impl WatchFaults {
                 Fault::DropEvent => frames = [None, None],
                 Fault::DuplicateEvent => frames[1] = frames[0].clone(),
                 Fault::StreamError(status) => {
-                    frames = [Some(verbs::error_event(&status)), None];
+                    frames = [Some(error_event(&status)), None];
                     self.ended = true;
                 }
                 _ => {}

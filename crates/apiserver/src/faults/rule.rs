@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use informer_model::Status;
+use informer_serving::path::Place;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::{path::Place, verbs::Verb};
+use crate::verbs::Verb;
 
 /// What goes wrong.
 ///

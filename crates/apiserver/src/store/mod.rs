@@ -17,7 +17,7 @@ use std::{
 use collection::Collection;
 pub(crate) use collection::{Change, Expired, Objects, from_key};
 use informer_model::{KeyError, ObjectKey, Status};
-pub(crate) use object::{Stored, type_meta};
+pub(crate) use object::Stored;
 use serde_json::Value;
 use tokio::sync::watch;
 

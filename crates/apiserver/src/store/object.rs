@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use informer_model::{KeyError, Labels, ObjectKey};
+use informer_serving::envelope::type_meta;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
@@ -120,11 +121,6 @@ impl Stored {
     pub(crate) fn len(&self) -> usize {
         self.json.len()
     }
-}
-
-/// How an encoded object begins.
-pub(crate) fn type_meta(kind: &str, api_version: &str) -> String {
-    format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",")
 }
 
 fn fields(resource: &Resource, object: &Value) -> Box<[Box<str>]> {

@@ -1,6 +1,6 @@
 //! The object in the body of a write: is it what the path says, and what its kind allows?
 
-use informer_model::{Status, StatusCause};
+use informer_model::{Status, StatusCause, complete_fields};
 use serde_json::Value;
 
 use super::Call;
@@ -36,6 +36,12 @@ impl Call<'_> {
                 self.resource.kind
             )));
         }
+        if self.resource.custom && kind != self.resource.kind {
+            let message = format!("Invalid value: {kind:?}: must be {}", self.resource.kind);
+            let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "kind", message);
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            return Err(Status::invalid(&kind, &self.resource.group, name, [cause]));
+        }
         if kind != self.resource.kind || api_version != expected {
             return Err(Status::bad_request(format!(
                 "{kind} in version {api_version:?} cannot be handled as a {}: expected apiVersion {expected:?} and kind {:?}",
@@ -52,10 +58,9 @@ impl Call<'_> {
         let own = metadata.get("namespace").and_then(Value::as_str).filter(|own| !own.is_empty());
         match (own, namespace) {
             (Some(own), Some(namespace)) if own != namespace => {
-                return Err(Status::bad_request(format!(
-                    "the namespace of the provided object does not match the namespace sent on the request: {own:?} \
-                     is not {namespace:?}"
-                )));
+                return Err(Status::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
             }
             (_, Some(namespace)) => drop(metadata.insert("namespace".into(), namespace.into())),
             (_, None) => drop(metadata.remove("namespace")),
@@ -65,10 +70,10 @@ impl Call<'_> {
             Some(own) if own != name => Err(Status::bad_request(format!(
                 "the name of the object ({own}) does not match the name on the URL ({name})"
             ))),
-            _ => {
-                metadata.insert("name".into(), name.into());
-                Ok(())
-            }
+            Some(_) => Ok(()),
+            None => Err(Status::bad_request(format!(
+                "the object in the body has no name: it must be the one on the URL ({name})"
+            ))),
         }
     }
 
@@ -76,6 +81,13 @@ impl Call<'_> {
     pub(super) fn check_metadata(&self, object: &mut Value) -> Result<(), Status> {
         let broken = rules::check_metadata(object, &self.resource);
         if broken.is_empty() { Ok(()) } else { Err(self.invalid(object, broken)) }
+    }
+
+    /// Writes a built-in object as a server does, with all that is always shown.
+    pub(super) fn complete(&self, object: &mut Value) {
+        if !self.resource.custom {
+            complete_fields(&self.resource.api_version(&self.version.name), &self.resource.kind, object);
+        }
     }
 
     /// The object breaks the rules of its kind.
@@ -92,7 +104,8 @@ impl Call<'_> {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let causes = [query::unsupported("fieldValidation", other, &["Ignore", "Strict", "Warn"])];
+                let causes =
+                    [query::unsupported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"])];
                 return Err(query::invalid_options("CreateOptions", causes));
             }
         };

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use informer_model::{ObjectKey, Status, StatusCause};
+use informer_serving::path::no_such_path;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Answer, Call};
+use super::{Answer, Call, not_allowed};
 use crate::{
     custom, defaults,
     respond::Body,
@@ -21,7 +22,7 @@ impl Call<'_> {
         self.check_form()?;
         let dry_run = self.query.dry_run()?;
         if self.resource.namespaced && self.place.namespace.is_none() {
-            return Err(self.not_allowed(super::Verb::Create));
+            return Err(not_allowed());
         }
         let mut object = self.decode()?;
         self.check_type(&mut object)?;
@@ -42,7 +43,8 @@ impl Call<'_> {
         let now = Timestamp::now();
         let uid = self.server.new_uid();
         rules::prepare_create(&mut object, &self.resource, &self.version, &uid, now);
-        defaults::fill_status(&mut object, &self.resource);
+        defaults::fill_new(&mut object, &self.resource);
+        defaults::fill_status(&mut object, &self.resource, now);
         let stored = self.server.store.write(|state| {
             self.still_served(state)?;
             if generated {
@@ -53,10 +55,17 @@ impl Call<'_> {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let key = ObjectKey::new(self.place.namespace.as_deref(), name);
             let key = key.map_err(|e| Status::bad_request(e.to_string()))?;
-            if state.get(self.id, &key).is_some() {
-                return Err(Status::already_exists(&self.resource.plural, &self.resource.group, name));
+            if let Some(known) = state.get(self.id, &key) {
+                let mut status = Status::already_exists(&self.resource.plural, &self.resource.group, name);
+                let known = known.value(&self.resource, &self.version.name);
+                if known["metadata"].get("deletionTimestamp").is_some() {
+                    status.message = format!("object is being deleted: {}", status.message);
+                }
+                return Err(status);
             }
             self.check_namespace(state)?;
+            self.assign_address(state, &mut object);
+            self.complete(&mut object);
             self.put(state, object, dry_run, now)
         })?;
         Ok(with_warnings(self.show(StatusCode::CREATED, &stored)?, &warnings))
@@ -75,6 +84,28 @@ impl Call<'_> {
             }
         }
         name
+    }
+
+    /// A service that has no address gets one that no other has; of 65,000 it looks at eight.
+    fn assign_address(&self, state: &State, object: &mut Value) {
+        let is_service = self.resource.group.is_empty() && self.resource.kind == "Service";
+        if !is_service || object["spec"]["type"] == "ExternalName" || !object["spec"]["clusterIP"].is_null() {
+            return;
+        }
+        let services = state.objects(self.id);
+        let mut address = String::new();
+        for _ in 0..8 {
+            address = self.server.new_address();
+            let place = self.resource.selectable_fields().position(|field| field == "spec.clusterIP");
+            let taken = place.is_some_and(|at| services.values().any(|known| known.field(at) == address));
+            if !taken {
+                break;
+            }
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("clusterIPs".into(), json!([address]));
+            spec.insert("clusterIP".into(), address.into());
+        }
     }
 
     /// Objects are created only in namespaces that exist.
@@ -144,8 +175,7 @@ impl Server {
                         "no resource of kind {kind:?} in version {api_version:?} is served"
                     ))
                 })?;
-            let (id, resource) =
-                state.find(&resource.group, &resource.plural).ok_or_else(crate::path::no_such_path)?;
+            let (id, resource) = state.find(&resource.group, &resource.plural).ok_or_else(no_such_path)?;
             let metadata = rules::metadata(&mut object);
             if resource.namespaced {
                 metadata.entry("namespace").or_insert_with(|| "default".into());
@@ -172,7 +202,7 @@ impl Server {
                 return Err(Status::bad_request(format!("an object of kind {kind} has no metadata.name")));
             }
             defaults::fill(&mut object, &resource);
-            defaults::fill_status(&mut object, &resource);
+            defaults::fill_status(&mut object, &resource, now);
             let namespace = object["metadata"]["namespace"].as_str();
             let namespaces = state.find("", "namespaces").map(|(id, _)| id);
             if let Some(namespace) = namespace {

@@ -4,19 +4,24 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use informer_model::{ObjectKey, Status, StatusDetails};
+use informer_serving::{
+    envelope::{LIST_END, ListMeta},
+    media::Shape,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Answer, Call};
+use super::{Answer, Call, not_allowed};
 use crate::{
     custom, fields,
-    media::Shape,
-    present::{ListMeta, Presentation},
     query::{invalid_options, unsupported},
     respond, rules,
     selection::Filter,
     store::{State, Stored, from_key},
 };
+
+/// Namespaces that are always there.
+const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// What a client says about a deletion, in the body or in the query.
 #[derive(Debug, Default)]
@@ -66,7 +71,7 @@ impl Call<'_> {
     pub(super) fn delete_collection(self) -> Answer {
         let presentation = self.presentation(Shape::List)?;
         if self.resource.namespaced && self.place.namespace.is_none() {
-            return Err(self.not_allowed(super::Verb::DeleteCollection));
+            return Err(not_allowed());
         }
         let options = self.delete_options()?;
         let list = self.query.list()?;
@@ -85,22 +90,28 @@ impl Call<'_> {
             }
             Ok::<_, Status>(state.version())
         })?;
-        let mut body = presentation.list_start(&ListMeta { version, ..ListMeta::default() }).into_bytes();
+        let meta = ListMeta { version: version.to_string(), ..ListMeta::default() };
+        let mut body = presentation.envelope.list_start(&meta).into_bytes();
         for (i, object) in meant.iter().enumerate() {
             if i > 0 {
                 body.push(b',');
             }
             presentation.list_item(object, &mut body);
         }
-        body.extend_from_slice(Presentation::LIST_END.as_bytes());
+        body.extend_from_slice(LIST_END.as_bytes());
         Ok(respond::json(StatusCode::OK, body))
     }
 
     /// Deletes an object, or marks it as deleted as long as finalizers hold it.
     fn delete_one(&self, state: &mut State, current: &Arc<Stored>, dry_run: bool) -> Result<Deleted, Status> {
+        let name = current.key.name();
+        let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
+        if is_namespace && LASTING.contains(&name) {
+            return Err(Status::forbidden("namespaces", "", name, "this namespace may not be deleted"));
+        }
         let mut object = current.value(&self.resource, &self.version.name);
         if rules::finalizers(&object).is_empty() {
-            self.check_empty(state, current.key.name())?;
+            self.check_empty(state, name)?;
             return self.remove(state, object, dry_run).map(Deleted::Now);
         }
         let metadata = rules::metadata(&mut object);
@@ -154,23 +165,25 @@ impl Call<'_> {
     }
 
     fn check_preconditions(&self, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
+        // These name the kind and not the resource.
+        let conflict = |what: &str, wanted: &str, there: &str| {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {there}"
+            );
+            Status::conflict(&self.resource.kind, &self.resource.group, current.key.name(), why)
+        };
         if let Some(wanted) = options.uid.as_deref() {
             let object = current.value(&self.resource, &self.version.name);
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
             if wanted != uid {
-                let why =
-                    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-                return Err(self.conflict(current.key.name(), &why));
+                return Err(conflict("UID", wanted, uid));
             }
         }
         let version = current.version.to_string();
-        if let Some(wanted) = options.version.as_deref().filter(|wanted| *wanted != version) {
-            let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
-            );
-            return Err(self.conflict(current.key.name(), &why));
+        match options.version.as_deref().filter(|wanted| *wanted != version) {
+            Some(wanted) => Err(conflict("ResourceVersion", wanted, &version)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The options of a deletion: in the body if there is one, else in the query.
@@ -178,7 +191,7 @@ impl Call<'_> {
         let policy = |policy: Option<&str>| match policy {
             None | Some("Background" | "Foreground" | "Orphan") => Ok(()),
             Some(other) => {
-                let known = &["Background", "Foreground", "Orphan"];
+                let known = &["Foreground", "Background", "Orphan", "nil"];
                 Err(invalid_options("DeleteOptions", [unsupported("propagationPolicy", other, known)]))
             }
         };
@@ -188,6 +201,12 @@ impl Call<'_> {
             return Ok(options);
         }
         let body = self.decode()?;
+        if let Some(other) = body.get("kind").and_then(Value::as_str).filter(|kind| *kind != "DeleteOptions")
+        {
+            return Err(Status::bad_request(format!(
+                "the options of a deletion are DeleteOptions, not {other:?}"
+            )));
+        }
         fields::check("", "v1", "DeleteOptions", &body).map_err(|why| {
             Status::bad_request(format!("the options of the deletion cannot be read: {why}"))
         })?;
@@ -200,7 +219,7 @@ impl Call<'_> {
             Some(other) => {
                 return Err(invalid_options(
                     "DeleteOptions",
-                    [unsupported("dryRun", &other.to_string(), &["All"])],
+                    [unsupported("dryRun", other.clone(), &["All"])],
                 ));
             }
         }

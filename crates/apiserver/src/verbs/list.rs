@@ -5,11 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream;
 use informer_model::Status;
+use informer_serving::{
+    envelope::{LIST_END, ListMeta},
+    media::Shape,
+    path::no_such_path,
+};
 
 use super::{Answer, Call};
 use crate::{
-    media::Shape,
-    present::{ListMeta, Presentation},
+    present::Presentation,
     query::{Match, Requested},
     respond::{self, BoxError},
     selection::Filter,
@@ -61,10 +65,8 @@ impl Call<'_> {
     /// Everything as it was at a version.
     pub(super) fn at(&self, version: u64) -> Result<Reading, Status> {
         self.server.store.at(self.id, version).map_err(|unreadable| match unreadable {
-            Unreadable::Gone => crate::path::no_such_path(),
-            Unreadable::Expired => Status::expired(format!(
-                "The resourceVersion for the provided list is too old: {version} is no longer in the history of this server"
-            )),
+            Unreadable::Gone => no_such_path(),
+            Unreadable::Expired => Status::expired("The resourceVersion for the provided list is too old."),
         })
     }
 
@@ -96,7 +98,7 @@ fn page(
     let mut objects = filter.range(&reading.objects, from).filter(|object| filter.matches(object));
     let limit = limit.unwrap_or(usize::MAX);
     let mut taken: Vec<Arc<Stored>> = Vec::new();
-    let mut meta = ListMeta { version: reading.version, ..ListMeta::default() };
+    let mut meta = ListMeta { version: reading.version.to_string(), ..ListMeta::default() };
     for object in objects.by_ref() {
         if taken.len() == limit {
             let last = taken.last().map_or("", |object| object.key.as_str());
@@ -116,7 +118,7 @@ fn encode(
     objects: Vec<Arc<Stored>>,
 ) -> impl futures_util::Stream<Item = Result<Bytes, BoxError>> + Send {
     let mut objects = objects.into_iter();
-    let mut start = Some(presentation.list_start(&meta));
+    let mut start = Some(presentation.envelope.list_start(&meta));
     let mut first = true;
     let mut ended = false;
     stream::iter(std::iter::from_fn(move || {
@@ -127,7 +129,7 @@ fn encode(
         piece.extend_from_slice(start.take().unwrap_or_default().as_bytes());
         while piece.len() < PIECE {
             let Some(object) = objects.next() else {
-                piece.extend_from_slice(Presentation::LIST_END.as_bytes());
+                piece.extend_from_slice(LIST_END.as_bytes());
                 ended = true;
                 break;
             };

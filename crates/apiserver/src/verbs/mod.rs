@@ -13,14 +13,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
-use informer_model::{ObjectKey, Status};
-pub(crate) use watch::error_event;
+use informer_model::{ObjectKey, Reason, Status};
+use informer_serving::{
+    media::{self, Form, Shape},
+    path::{Place, no_such_path},
+};
 
 use crate::{
     builtin,
     catalog::{Resource, Version},
-    media::{self, Form, Shape},
-    path::{Place, no_such_path},
     present::Presentation,
     query::Query,
     replica::Replica,
@@ -99,6 +100,12 @@ pub(crate) struct Call<'a> {
 
 pub(crate) type Answer = Result<Response<Body>, Status>;
 
+/// A 405 for a method that a path does not have, in the words of a server.
+pub(crate) fn not_allowed() -> Status {
+    let message = "the server does not allow this method on the requested resource";
+    Status::failure(Reason::MethodNotAllowed, message).about("", "", "")
+}
+
 /// Subresources of a real server that need a kubelet or a controller behind them.
 const NOT_SERVED: [&str; 14] = [
     "approval",
@@ -139,6 +146,11 @@ impl<'a> Call<'a> {
                     place.plural
                 )));
             }
+            // These paths are there for every custom resource.
+            Some("status" | "scale") if resource.custom => {
+                let name = place.name.as_deref().unwrap_or_default();
+                return Err(Status::not_found(&resource.plural, &resource.group, name));
+            }
             Some(_) => return Err(no_such_path()),
         };
         // An object with a namespace is reached through it, one without is not.
@@ -155,7 +167,7 @@ impl<'a> Call<'a> {
 
     pub(crate) async fn answer(self, verb: Verb) -> Answer {
         if self.part == Part::Whole && !builtin::verbs(&self.resource).contains(&verb.name()) {
-            return Err(self.not_allowed(verb));
+            return Err(not_allowed());
         }
         match (verb, self.part) {
             (Verb::Get, Part::Scale) => self.get_scale().await,
@@ -169,12 +181,8 @@ impl<'a> Call<'a> {
             (Verb::Patch, _) if self.place.name.is_some() => self.patch(),
             (Verb::Delete, Part::Whole) => self.delete(),
             (Verb::DeleteCollection, Part::Whole) => self.delete_collection(),
-            _ => Err(self.not_allowed(verb)),
+            _ => Err(not_allowed()),
         }
-    }
-
-    fn not_allowed(&self, verb: Verb) -> Status {
-        Status::method_not_allowed(&self.resource.plural, &self.resource.group, verb.name())
     }
 
     /// The key of the object that the path names.

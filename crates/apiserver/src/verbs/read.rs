@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use informer_model::{ResourceVersion, Status};
+use informer_serving::path::no_such_path;
 
 use super::{Answer, Call};
 use crate::{query::Requested, replica::Replica, store::Reading};
@@ -36,7 +37,7 @@ impl Call<'_> {
     }
 
     pub(super) fn newest(&self) -> Result<Reading, Status> {
-        self.server.store.newest(self.id).map_err(|_| crate::path::no_such_path())
+        self.server.store.newest(self.id).map_err(|_| no_such_path())
     }
 
     /// Waits until this replica has reached a version, for a while.

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
+use http::StatusCode;
 use informer_model::{Status, StatusCause};
+use informer_serving::{
+    envelope::{Envelope, KindNames, partial_metadata},
+    media::{Form, Shape, form},
+    path::no_such_path,
+    table::Columns,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Call, update::Patch};
-use crate::{
-    catalog::Scale,
-    fields, media,
-    path::no_such_path,
-    respond::{self, Body},
-    store::Stored,
-};
+use crate::{catalog::Scale, fields, media, respond, store::Stored};
 
 impl Call<'_> {
     pub(super) async fn get_scale(self) -> Answer {
         let key = self.key()?;
         let object = self.server.store.get(self.id, &key).ok_or_else(|| self.not_found())?;
-        Ok(shown(&self.scale_of(&object)?))
+        self.show_scale(&object)
     }
 
     pub(super) fn update_scale(self) -> Answer {
@@ -46,8 +46,7 @@ impl Call<'_> {
     pub(super) fn patch_scale(self) -> Answer {
         let patch = Patch::read(&self)?;
         self.write_scale(|mut scale| {
-            let name = scale["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            patch.apply(&mut scale, "Scale", "autoscaling", &name)?;
+            patch.apply(&mut scale)?;
             Ok(scale)
         })
     }
@@ -79,7 +78,25 @@ impl Call<'_> {
             }
             self.replace(state, &current, object, dry_run)
         })?;
-        Ok(shown(&self.scale_of(&stored)?))
+        self.show_scale(&stored)
+    }
+
+    fn show_scale(&self, stored: &Arc<Stored>) -> Answer {
+        let scale = self.scale_of(stored)?;
+        let names = KindNames {
+            api_version: "autoscaling/v1".into(),
+            kind: "Scale".into(),
+            list_kind: "ScaleList".into(),
+        };
+        let form = form(self.headers, self.query.get("includeObject"), Shape::One)?;
+        let body = match form {
+            Form::Object => scale.to_string(),
+            Form::Metadata => partial_metadata(&scale["metadata"].to_string()),
+            Form::Table(_) => {
+                Envelope::new(names, form, || Columns::of("autoscaling", "scales")).table(&scale)
+            }
+        };
+        Ok(respond::json(StatusCode::OK, body))
     }
 
     fn paths(&self) -> Result<&Scale, Status> {
@@ -109,10 +126,6 @@ impl Call<'_> {
             "status": status,
         }))
     }
-}
-
-fn shown(scale: &Value) -> Response<Body> {
-    respond::json(StatusCode::OK, scale.to_string())
 }
 
 /// A label selector as text, from whichever of its forms a kind has.

@@ -1,9 +1,9 @@
 //! Update and patch: what an object becomes, given what it was.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use http::StatusCode;
-use informer_model::{Status, StatusCause};
+use informer_model::{Reason, Status, StatusCause};
 use jiff::Timestamp;
 use json_patch::PatchOperation;
 use serde_json::Value;
@@ -14,6 +14,7 @@ use crate::{
     media::{self, BODY_LIMIT},
     rules,
     store::{State, Stored},
+    strategic,
 };
 
 /// What a client is told when somebody else was faster.
@@ -25,10 +26,11 @@ const MOST_OPERATIONS: usize = 10_000;
 /// How deep a patch may nest: what is deeper could not be read again.
 const DEPTH_LIMIT: usize = 100;
 
-/// A change of an object in one of the two formats that are served.
+/// A change of an object in one of the formats that are served.
 pub(super) enum Patch {
     Json(json_patch::Patch),
     Merge(Value),
+    Strategic(Value),
 }
 
 impl Patch {
@@ -36,10 +38,12 @@ impl Patch {
     pub(super) fn read(call: &Call<'_>) -> Result<Self, Status> {
         const JSON: &str = "application/json-patch+json";
         const MERGE: &str = "application/merge-patch+json";
+        const STRATEGIC: &str = "application/strategic-merge-patch+json";
         let bad = |e: serde_json::Error| Status::bad_request(format!("the patch cannot be read: {e}"));
         match media::content_type(call.headers) {
             Some(JSON) => {
-                let patch: json_patch::Patch = serde_json::from_slice(&call.body).map_err(bad)?;
+                let operations: Vec<Value> = serde_json::from_slice(&call.body).map_err(bad)?;
+                let patch: json_patch::Patch = serde_json::from_value(operations.into()).map_err(unfit)?;
                 if patch.0.len() > MOST_OPERATIONS {
                     return Err(Status::request_entity_too_large(format!(
                         "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
@@ -48,36 +52,31 @@ impl Patch {
                 }
                 Ok(Self::Json(patch))
             }
-            Some(MERGE) => {
+            Some(format @ (MERGE | STRATEGIC)) if format == MERGE || !call.resource.custom => {
                 let patch: Value = serde_json::from_slice(&call.body).map_err(bad)?;
-                if patch.is_object() {
-                    Ok(Self::Merge(patch))
-                } else {
-                    Err(Status::bad_request("a merge patch must be one object, written as {…}"))
+                match (patch.is_object(), format) {
+                    (true, MERGE) => Ok(Self::Merge(patch)),
+                    (true, _) => Ok(Self::Strategic(patch)),
+                    _ => Err(Status::bad_request("a merge patch must be one object, written as {…}")),
                 }
             }
-            _ => Err(Status::unsupported_media_type(&[JSON, MERGE])),
+            // Only of built-in kinds is it known which lists have keys.
+            _ if call.resource.custom => {
+                Err(Status::unsupported_media_type(&[JSON, MERGE]).about("", "", ""))
+            }
+            _ => Err(Status::unsupported_media_type(&[JSON, MERGE, STRATEGIC]).about("", "", "")),
         }
     }
 
     /// Applies the patch. A patch that does not fit is the client's mistake.
-    pub(super) fn apply(
-        &self,
-        object: &mut Value,
-        kind: &str,
-        group: &str,
-        name: &str,
-    ) -> Result<(), Status> {
+    pub(super) fn apply(&self, object: &mut Value) -> Result<(), Status> {
         match self {
             Self::Merge(patch) => json_patch::merge(object, patch),
+            Self::Strategic(patch) => strategic::merge(object, patch).map_err(Status::bad_request)?,
             Self::Json(patch) => {
                 let mut budget = BODY_LIMIT;
                 for operation in &patch.0 {
-                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|e| {
-                        let cause =
-                            StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "patch", e.to_string());
-                        Status::invalid(kind, group, name, [cause])
-                    })?;
+                    json_patch::patch(object, std::slice::from_ref(operation)).map_err(unfit)?;
                     spend(&mut budget, object, operation)?;
                 }
             }
@@ -88,6 +87,20 @@ impl Patch {
             Err(Status::bad_request("the patch makes the object something else than an object"))
         }
     }
+}
+
+/// A patch that cannot be applied to the object there is.
+fn unfit(why: impl fmt::Display) -> Status {
+    Status::failure(Reason::Invalid, format!("the patch cannot be applied: {why}")).about("", "", "")
+}
+
+/// What a patch makes of an object is none of its kind: that is the patch's fault.
+fn unusable(status: Status) -> Status {
+    if status.code != 400 {
+        return status;
+    }
+    let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "patch", status.message);
+    Status::invalid("", "", "", [cause])
 }
 
 /// What few bytes of a patch can make much of, by copying and by nesting, has its limits.
@@ -137,6 +150,7 @@ impl Call<'_> {
         self.check_place(&mut object)?;
         self.check_metadata(&mut object)?;
         defaults::fill(&mut object, &self.resource);
+        self.complete(&mut object);
         let stored = self.server.store.write(|state| {
             let current = self.current(state)?;
             self.replace(state, &current, object, dry_run)
@@ -152,12 +166,21 @@ impl Call<'_> {
         let stored = self.server.store.write(|state| {
             let current = self.current(state)?;
             let mut object = current.value(&self.resource, &self.version.name);
-            patch.apply(&mut object, &self.resource.kind, &self.resource.group, current.key.name())?;
-            self.check_type(&mut object)?;
-            warnings = self.check_fields(&mut object)?;
+            let uid = object["metadata"]["uid"].clone();
+            patch.apply(&mut object)?;
+            self.check_type(&mut object).map_err(unusable)?;
+            warnings = self.check_fields(&mut object).map_err(unusable)?;
             self.check_place(&mut object)?;
+            if let Some(other) =
+                object["metadata"].get("uid").filter(|other| **other != uid && !other.is_null())
+            {
+                let message = format!("Invalid value: {other}: field is immutable");
+                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "metadata.uid", message);
+                return Err(self.invalid(&object, [cause]));
+            }
             self.check_metadata(&mut object)?;
             defaults::fill(&mut object, &self.resource);
+            self.complete(&mut object);
             self.replace(state, &current, object, dry_run)
         })?;
         Ok(with_warnings(self.show(StatusCode::OK, &stored)?, &warnings))
@@ -184,6 +207,9 @@ impl Call<'_> {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
             return Err(self.conflict(name, &why));
         }
+        if self.resource.group.is_empty() && self.resource.kind == "Service" {
+            defaults::keep_address(&mut object, &before);
+        }
         if self.part == Part::Status {
             rules::prepare_status_update(&mut object, &before);
         } else {
@@ -192,9 +218,15 @@ impl Call<'_> {
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
         if deleting {
             let held_by = rules::finalizers(&before);
-            if let Some(new) = rules::finalizers(&object).iter().find(|new| !held_by.contains(new)) {
+            let new: Vec<String> = rules::finalizers(&object)
+                .iter()
+                .filter(|new| !held_by.contains(new))
+                .map(|new| format!("{new:?}"))
+                .collect();
+            if !new.is_empty() {
                 let message = format!(
-                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizer {new:?}"
+                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    new.join(", ")
                 );
                 let cause =
                     StatusCause::new(StatusCause::FIELD_VALUE_FORBIDDEN, "metadata.finalizers", message);

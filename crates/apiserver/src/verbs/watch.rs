@@ -5,13 +5,17 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream;
 use informer_model::Status;
+use informer_serving::{
+    envelope::{EventType, error_event},
+    media::Shape,
+    path::no_such_path,
+};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Answer, Call};
 use crate::{
     faults::WatchFaults,
-    media::Shape,
-    present::{EventType, Presentation, frame},
+    present::Presentation,
     query::Requested,
     respond,
     selection::Filter,
@@ -35,7 +39,10 @@ impl Call<'_> {
         let filter = Filter::new(&self.resource, self.place, self.query.selection()?)?;
         let initial = match (options.send_initial_events, options.version) {
             (Some(true), Requested::At(version)) => {
-                self.reach(version).await?;
+                // By now the answer has begun: what goes wrong is an event.
+                if let Err(status) = self.reach(version).await {
+                    return Ok(respond::stream(stream::iter([Ok(error_event(&status))])));
+                }
                 Some(self.at_hand()?)
             }
             (Some(true) | None, Requested::Any) => Some(self.at_hand()?),
@@ -49,11 +56,10 @@ impl Call<'_> {
         };
         let cursor = match self.server.store.follow(self.id, after) {
             Ok(cursor) => cursor,
-            Err(Unreadable::Gone) => return Err(crate::path::no_such_path()),
+            Err(Unreadable::Gone) => return Err(no_such_path()),
             Err(Unreadable::Expired) => {
-                let status = Status::expired(format!(
-                    "too old resource version: {after} is no longer in the history of this server"
-                ));
+                let newest = self.server.store.version();
+                let status = Status::expired(format!("too old resource version: {after} ({newest})"));
                 return Ok(respond::stream(stream::iter([Ok(error_event(&status))])));
             }
         };
@@ -82,11 +88,6 @@ impl Call<'_> {
 
 fn matching(reading: &Reading, filter: &Filter) -> Vec<Arc<Stored>> {
     filter.range(&reading.objects, None).filter(|object| filter.matches(object)).cloned().collect()
-}
-
-/// An ERROR event, which is the last thing that a watch says.
-pub(crate) fn error_event(status: &Status) -> Bytes {
-    frame("ERROR", &serde_json::to_vec(status).unwrap_or_default())
 }
 
 /// A watch that is going on.
@@ -122,7 +123,7 @@ impl Watching {
                 return Some(piece);
             }
             if let Some(version) = self.end_of_initial.take() {
-                let bookmark = self.presentation.bookmark(version, true);
+                let bookmark = self.presentation.envelope.bookmark(&version.to_string(), true);
                 self.ready.extend(self.faults.end_of_initial_events(bookmark));
                 continue;
             }
@@ -194,7 +195,7 @@ impl Watching {
         // A watch that waits for a version of the future has seen nothing yet.
         let held = self.held.as_ref().and_then(|held| *held.borrow()).unwrap_or(u64::MAX);
         if self.cursor.version <= self.server.store.version().min(held) {
-            let bookmark = self.presentation.bookmark(self.cursor.version, false);
+            let bookmark = self.presentation.envelope.bookmark(&self.cursor.version.to_string(), false);
             self.ready.extend(self.faults.bookmark(bookmark));
         }
         Some(())

@@ -239,5 +239,5 @@ async fn a_merge_patch_of_an_odd_object_is_answered() {
     let patch = Value::from_iter([("metadata".to_owned(), json!({ "labels": { "a": "b" } }))]).to_string();
     let request = request.body(http_body_util::Full::new(bytes::Bytes::from(patch))).expect("a request");
     let answer = tower_service::Service::call(&mut server.service(), request).await.expect("an answer");
-    assert_eq!(answer.status(), 400, "it is not of its kind");
+    assert_eq!(answer.status(), 422, "it is not of its kind");
 }

@@ -129,8 +129,8 @@ async fn a_watch_after_a_version_that_it_has_not_reached_is_silent_until_then() 
 async fn a_streaming_list_of_a_version_that_it_has_not_reached_waits_and_fails() {
     let (server, maps, held) = mk_lagging();
     let streaming = WatchParams::default().initial_events();
-    let late = maps.watch(&streaming, &server.version().to_string()).await;
-    assert!(matches!(late.map(drop), Err(kube::Error::Api(status)) if status.code == 504));
+    let mut late = pin!(maps.watch(&streaming, &server.version().to_string()).await.expect("a watch"));
+    assert!(matches!(late.try_next().await, Ok(Some(WatchEvent::Error(status))) if status.code == 504));
     let mut events = pin!(maps.watch(&streaming, "0").await.expect("a watch"));
     assert!(matches!(events.try_next().await, Ok(Some(WatchEvent::Added(map))) if map.name_any() == "a"));
     match events.try_next().await {

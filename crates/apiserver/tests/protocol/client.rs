@@ -78,7 +78,7 @@ impl Api {
         let bytes = body.collect().await.expect("a whole body").to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         let answer = Answer { code: parts.status.as_u16(), headers: parts.headers, body };
-        if answer.code >= 400 {
+        if answer.code >= 400 && !answer.is_nowhere() {
             answer.check_status(&format!("{method} {path}"));
         }
         answer
@@ -152,6 +152,12 @@ impl Answer {
         let wait = body["details"]["retryAfterSeconds"].as_u64().map(|wait| wait.to_string());
         let header = self.headers.get("retry-after").map(|wait| wait.to_str().expect("text").to_owned());
         assert_eq!(header, wait, "{request}: Retry-After mirrors the details");
+    }
+
+    /// Whether there is nothing at all under the path: that alone is not answered by a `Status`.
+    pub(crate) fn is_nowhere(&self) -> bool {
+        let r#type = self.headers.get("content-type").and_then(|r#type| r#type.to_str().ok());
+        self.code == 404 && r#type == Some("text/plain; charset=utf-8")
     }
 
     /// The object of an answer that must be a success.

@@ -26,7 +26,6 @@ async fn json_is_what_everybody_gets_who_does_not_exclude_it() {
     for accept in [
         "application/json",
         "*/*",
-        "application/*",
         "text/html, */*;q=0.1",
         "application/vnd.kubernetes.protobuf,application/json",
         "application/json; charset=utf-8",
@@ -45,6 +44,7 @@ async fn what_is_not_served_is_406() {
     for (path, accept) in [
         (PODS, PROTOBUF),
         (PODS, "text/html"),
+        (PODS, "application/*"),
         (PODS, "application/json;q=0"),
         (PODS, "application/json;as=Table;v=v7;g=meta.k8s.io"),
         (PODS, "application/json;as=Table;v=v1;g=example.com"),

@@ -1,12 +1,13 @@
-//! PATCH: JSON patch and merge patch, and the types that are not served.
+//! PATCH: JSON patch, merge patch and strategic merge patch, and the types that are not served.
 
 use serde_json::{Value, json};
 
 use crate::{
     client::{Api, JSON, JSON_PATCH, query, version},
-    objects::{DEPLOYMENTS, MAPS, mk_config_map, mk_deployment},
+    objects::{DEPLOYMENTS, MAPS, PODS, mk_config_map, mk_deployment, mk_pod},
 };
 
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const A: &str = "/api/v1/namespaces/default/configmaps/a";
 
 async fn with_map() -> (Api, Value) {
@@ -48,12 +49,13 @@ async fn a_json_patch_that_does_not_fit_is_422_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_json_patch_that_is_no_patch_is_400() {
+async fn a_json_patch_that_is_no_list_is_400_and_one_of_other_things_than_operations_422() {
     let (api, _) = with_map().await;
-    for patch in
-        [json!({}), json!("x"), json!([5]), json!([{ "op": "fly", "path": "/a" }]), json!([{ "op": "add" }])]
-    {
+    for patch in [json!({}), json!("x")] {
         api.patch(A, JSON_PATCH, &patch).await.fails(400, "BadRequest");
+    }
+    for patch in [json!([5]), json!([{ "op": "fly", "path": "/a" }]), json!([{ "op": "add" }])] {
+        api.patch(A, JSON_PATCH, &patch).await.fails(422, "Invalid");
     }
 }
 
@@ -96,13 +98,14 @@ async fn a_merge_patch_that_is_no_object_is_400() {
 }
 
 #[tokio::test]
-async fn a_patch_may_ask_for_a_version_or_a_uid() {
+async fn a_patch_may_ask_for_a_version_and_must_not_change_the_uid() {
     let (api, created) = with_map().await;
     let stale = json!({ "metadata": { "resourceVersion": "1" }, "data": { "a": "2" } });
     api.merge(A, &stale).await.fails(409, "Conflict");
     let other =
         json!({ "metadata": { "uid": "11111111-1111-1111-1111-111111111111" }, "data": { "a": "2" } });
-    api.merge(A, &other).await.fails(409, "Conflict");
+    let status = api.merge(A, &other).await.fails(422, "Invalid");
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.uid");
     let current =
         json!({ "metadata": { "resourceVersion": version(&created).to_string() }, "data": { "a": "2" } });
     api.merge(A, &current).await.ok();
@@ -143,13 +146,7 @@ async fn patching_what_is_not_there_is_404() {
 #[tokio::test]
 async fn patch_types_that_are_not_served_are_415_and_name_those_that_are() {
     let (api, _) = with_map().await;
-    for r#type in [
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-        "application/apply-patch+cbor",
-        JSON,
-        "text/plain",
-    ] {
+    for r#type in ["application/apply-patch+yaml", "application/apply-patch+cbor", JSON, "text/plain"] {
         let path = query(A, &[("fieldManager", "test")]);
         let status = api.patch(&path, r#type, &json!({})).await.fails(415, "UnsupportedMediaType");
         let message = status["message"].as_str().expect("text");
@@ -159,4 +156,21 @@ async fn patch_types_that_are_not_served_are_415_and_name_those_that_are() {
         );
     }
     api.send("PATCH", A, &[], "{}").await.fails(415, "UnsupportedMediaType");
+}
+
+#[tokio::test]
+async fn a_strategic_merge_patch_merges_lists_that_have_a_key() {
+    let api = Api::new();
+    api.post(PODS, &mk_pod("a")).await.ok();
+    let patch = json!({ "spec": { "containers": [{ "name": "extra", "image": "extra:1" }] } });
+    let pod = format!("{PODS}/a");
+    let patched = api.patch(&pod, STRATEGIC, &patch).await.ok();
+    let before = mk_pod("a")["spec"]["containers"].as_array().map_or(0, Vec::len);
+    assert_eq!(patched["spec"]["containers"].as_array().map(Vec::len), Some(before + 1), "{patched}");
+    let patch = json!({ "spec": { "containers": [{ "name": "extra", "$patch": "delete" }] } });
+    let patched = api.patch(&pod, STRATEGIC, &patch).await.ok();
+    assert_eq!(patched["spec"]["containers"].as_array().map(Vec::len), Some(before), "{patched}");
+    let nameless = json!({ "spec": { "containers": [{ "image": "x" }] } });
+    api.patch(&pod, STRATEGIC, &nameless).await.fails(400, "BadRequest");
+    api.patch(&pod, STRATEGIC, &json!([])).await.fails(400, "BadRequest");
 }

@@ -83,7 +83,8 @@ async fn a_streaming_list_has_selectors_and_forms_of_its_own() {
     assert_eq!((&table["kind"], table["rows"].as_array().map(Vec::len)), (&"Table".into(), Some(1)));
     let end = bookmark(&mut watch).await;
     assert_eq!((&end["kind"], version(&end)), (&"Table".into(), api.server.version()));
-    assert_eq!(end["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    let row = &end["rows"][0]["object"];
+    assert_eq!(row["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 
-use super::text::{printable, shorten};
+use crate::text::{printable, shorten};
 
 /// So many characters of a value are shown.
 const VALUE_WIDTH: usize = 60;

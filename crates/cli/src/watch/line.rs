@@ -6,16 +6,15 @@
 //! - DELETED  shop/web-0  @1020
 //! ```
 
-use informer::Object;
+use informer::{Object, RawObject};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
     diff::{Change, diff},
     event::{Told, What},
-    raw::Raw,
-    text::{printable, shorten},
 };
+use crate::text::{printable, shorten};
 
 /// So many changes of an update are told one by one.
 const CHANGES: usize = 6;
@@ -93,7 +92,7 @@ impl Lines {
 }
 
 /// The changes of an update on one line.
-pub(super) fn changes(old: &Object<Raw>, new: &Object<Raw>) -> String {
+pub(super) fn changes(old: &Object<RawObject>, new: &Object<RawObject>) -> String {
     let (Ok(before), Ok(after)) = (old.value(), new.value()) else {
         return "nested too deeply to be compared".to_owned();
     };
@@ -170,11 +169,11 @@ fn age(created: &str, now: Timestamp) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::raw::tests::object;
+    use crate::watch::tests::object;
     use informer::{Event, Notice, Tombstone};
     use serde_json::json;
 
-    fn pod(name: &str, version: &str, phase: &str) -> Object<Raw> {
+    fn pod(name: &str, version: &str, phase: &str) -> Object<RawObject> {
         object(json!({
             "metadata": {
                 "namespace": "shop", "name": name, "resourceVersion": version, "uid": "u",
@@ -185,7 +184,7 @@ mod tests {
         }))
     }
 
-    fn line(lines: &mut Lines, event: Event<Raw>, initial: bool) -> String {
+    fn line(lines: &mut Lines, event: Event<RawObject>, initial: bool) -> String {
         let now = "2026-05-01T15:30:00Z".parse().unwrap();
         lines.line(&Told::new(&Notice { event, initial }), now)
     }

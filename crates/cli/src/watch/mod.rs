@@ -1,40 +1,36 @@
 //! `informer watch`: a resource of a cluster through a shared informer, event by event.
 //!
 //! In: the name of a resource and which cluster. Out: every event on stdout, in one of several forms; how it
-//! goes on stderr. The way of an event: [`raw`] keeps the object, [`event`] says what became of it, [`output`]
+//! goes on stderr. The way of an event: the informer keeps its text, [`event`] says what became of it, [`output`]
 //! makes text of it, [`sink`] writes that.
 
-mod cluster;
 mod diff;
 mod event;
-mod failure;
-mod flags;
 mod line;
 mod output;
 mod progress;
-mod raw;
 mod sink;
 mod teller;
-mod text;
 
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use informer::{
-    KubeListWatch, SharedInformer,
+    KubeListWatch, RawObject, SharedInformer,
     discovery::{Discovery, ResolveError, ServedResource},
 };
 use informer_model::{FieldSelector, ResourceArg, Selector};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    cluster::Cluster, failure::Failure, output::Form, progress::Progress, raw::Raw, sink::Sink,
-    teller::Teller,
-};
-use crate::{logging, signal::interrupt};
+use self::{output::Form, progress::Progress, sink::Sink, teller::Teller};
+use crate::{cluster::Cluster, failure::Failure, flags, logging, signal::interrupt};
 
+/// The demo cluster has so many pods,
+const DEMO_PODS: usize = 60;
+/// and so many changes per second.
+const DEMO_CHURN: f64 = 4.0;
 /// How long the informer has to end.
 const ENDING: Duration = Duration::from_secs(3);
 /// The delays between attempts to reach a server at first.
@@ -128,15 +124,15 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     logging::begin(options.verbose);
     // Signals keep their usual meaning until a program that logs the user in has ended.
     let cluster = match options.demo {
-        true => Cluster::demo()?,
+        true => Cluster::demo(DEMO_PODS, DEMO_CHURN)?,
         false => Cluster::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?,
     };
-    let stop = CancellationToken::new();
+    let (stop, interrupted) = (CancellationToken::new(), interrupt());
     let watching = watch(&options, &cluster, &stop);
     tokio::pin!(watching);
     tokio::select! {
         result = &mut watching => return result,
-        () = interrupt() => stop.cancel(),
+        () = interrupted => stop.cancel(),
     }
     watching.await
 }
@@ -148,7 +144,7 @@ async fn watch(options: &Options, cluster: &Cluster, stop: &CancellationToken) -
     let finding = find(options, cluster, &progress);
     let Some(served) = stop.run_until_cancelled(finding).await.transpose()? else { return Ok(()) };
 
-    let mut source = KubeListWatch::<Raw>::of_kind(cluster.client.clone(), served.api.clone());
+    let mut source = KubeListWatch::<RawObject>::of_kind(cluster.client.clone(), served.api.clone());
     if let Some(namespace) = namespace(options, cluster).filter(|_| served.namespaced) {
         source = source.in_namespace(namespace);
     }
@@ -159,7 +155,7 @@ async fn watch(options: &Options, cluster: &Cluster, stop: &CancellationToken) -
         source = source.field_selector(selector);
     }
     let builder = SharedInformer::builder(source).name(served.name()).resync(options.resync);
-    let informer = builder.transform(Raw::trim()).build()?;
+    let informer = builder.transform(RawObject::trim()).build()?;
     let events = informer.subscribe()?;
     let running = tokio::spawn({
         let (informer, stop) = (informer.clone(), stop.clone());
@@ -217,4 +213,25 @@ async fn find(options: &Options, cluster: &Cluster, progress: &Progress) -> Resu
 
 fn cannot(cluster: &Cluster, failure: &Failure) -> anyhow::Error {
     anyhow!("cannot watch {}: {failure}", cluster.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use informer::{Object, RawObject};
+    use kube::core::ApiResource;
+    use serde_json::Value;
+
+    pub(super) fn pods() -> ApiResource {
+        ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+        }
+    }
+
+    pub(super) fn object(value: Value) -> Object<RawObject> {
+        Object::new(serde_json::from_value(value).unwrap()).unwrap()
+    }
 }

@@ -1,15 +1,15 @@
 //! The forms of output: lines for people, JSON and YAML documents for programs, names for shells.
 
 use clap::ValueEnum;
-use informer::{Notice, discovery::ServedResource};
+use informer::{Notice, RawObject, discovery::ServedResource};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
     event::{Told, What},
     line::{Lines, changes},
-    text::printable,
 };
+use crate::text::printable;
 
 /// What is printed for each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,7 +37,7 @@ impl Printer {
     }
 
     /// The text of an event, with the end of its last line.
-    pub(super) fn event(&mut self, notice: &Notice<super::raw::Raw>) -> String {
+    pub(super) fn event(&mut self, notice: &Notice<RawObject>) -> String {
         let told = Told::new(notice);
         let mut text = match self.form {
             None | Some(Form::Wide) => self.lines.line(&told, Timestamp::now()),
@@ -102,10 +102,7 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::raw::{
-        Raw,
-        tests::{object, pods},
-    };
+    use crate::watch::tests::{object, pods};
     use informer::{Event, Tombstone};
     use serde_json::json;
 
@@ -121,12 +118,12 @@ mod tests {
         Printer::new(Some(form), served, false)
     }
 
-    fn pod(version: &str, phase: &str) -> informer::Object<Raw> {
+    fn pod(version: &str, phase: &str) -> informer::Object<RawObject> {
         let metadata = json!({"namespace": "shop", "name": "web-0", "resourceVersion": version});
         object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": phase}}))
     }
 
-    fn notice(event: Event<Raw>, initial: bool) -> Notice<Raw> {
+    fn notice(event: Event<RawObject>, initial: bool) -> Notice<RawObject> {
         Notice { event, initial }
     }
 
@@ -154,7 +151,7 @@ mod tests {
     #[test]
     fn json_of_many_lines_becomes_one() {
         let text = "{\n  \"metadata\": {\r\n \"name\": \"a\\nb\" }\n}\n";
-        let raw: Raw = serde_json::from_str(text).unwrap();
+        let raw: RawObject = serde_json::from_str(text).unwrap();
         let line =
             printer(Form::Json).event(&notice(Event::Added(informer::Object::new(raw).unwrap()), false));
         assert_eq!(line.matches('\n').count(), 1);

@@ -17,7 +17,7 @@ use informer::{
 };
 use informer_model::Status;
 
-use super::{failure::Failure, text::printable};
+use crate::{failure::Failure, text::printable};
 
 /// The spinner, while there is nothing else to see.
 pub(super) struct Progress {

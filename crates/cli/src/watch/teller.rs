@@ -7,17 +7,16 @@ use std::{
 
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
-use informer::{Health, Notice, SharedInformer, Subscription, discovery::ServedResource};
+use informer::{Health, Notice, RawObject, SharedInformer, Subscription, discovery::ServedResource};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     Options,
     output::Printer,
     progress::{self, Progress, Reported},
-    raw::Raw,
     sink::{Closed, Sink},
-    text::thousands,
 };
+use crate::text::thousands;
 
 /// How often the informer's health is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -26,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(super) struct Teller<'a> {
     options: &'a Options,
     served: &'a ServedResource,
-    informer: &'a SharedInformer<Raw>,
+    informer: &'a SharedInformer<RawObject>,
     sink: &'a Sink,
     progress: Progress,
     printer: Printer,
@@ -41,7 +40,7 @@ impl<'a> Teller<'a> {
     pub(super) fn new(
         options: &'a Options,
         served: &'a ServedResource,
-        informer: &'a SharedInformer<Raw>,
+        informer: &'a SharedInformer<RawObject>,
         sink: &'a Sink,
         progress: Progress,
     ) -> Self {
@@ -51,7 +50,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells every event for as long as somebody listens. It fails if there never will be any.
-    pub(super) async fn tell(mut self, events: Subscription<Raw>) -> Result<()> {
+    pub(super) async fn tell(mut self, events: Subscription<RawObject>) -> Result<()> {
         let sink = self.sink;
         let result = tokio::select! {
             result = self.tell_all(events) => result,
@@ -64,7 +63,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    async fn tell_all(&mut self, mut events: Subscription<Raw>) -> Result<()> {
+    async fn tell_all(&mut self, mut events: Subscription<RawObject>) -> Result<()> {
         let registration = events.registration().clone();
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -85,7 +84,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    async fn event(&mut self, notice: &Notice<Raw>) -> Result<()> {
+    async fn event(&mut self, notice: &Notice<RawObject>) -> Result<()> {
         self.progress.clear();
         self.initial += usize::from(notice.initial);
         if !(notice.initial && self.options.watch_only) {

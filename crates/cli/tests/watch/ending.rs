@@ -6,7 +6,7 @@ use crate::command::{Server, pod};
 async fn signals_end_it_cleanly() {
     let server = Server::with_pods().await;
     for signal in ["-INT", "-TERM"] {
-        let mut watch = server.watch(&["pods"]);
+        let mut watch = server.start_on(&["pods"]);
         watch.said("synced");
         watch.signal(signal);
         let (code, out, said) = watch.end();
@@ -19,7 +19,7 @@ async fn signals_end_it_cleanly() {
 async fn a_signal_ends_it_while_it_waits_for_the_server() {
     let server = Server::start().await;
     server.api.shutdown();
-    let mut watch = server.watch(&["pods", "--timeout", "1h"]);
+    let mut watch = server.start_on(&["pods", "--timeout", "1h"]);
     watch.said("trying again for 3600 s");
     watch.signal("-INT");
     assert_eq!(watch.end().0, Some(0));
@@ -28,7 +28,7 @@ async fn a_signal_ends_it_while_it_waits_for_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_who_has_seen_enough_ends_it_quietly() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods"]);
+    let mut watch = server.start_on(&["pods"]);
     watch.line();
     watch.said("synced");
     watch.hang_up();
@@ -43,7 +43,7 @@ async fn a_reader_who_does_not_read_does_not_keep_it_from_ending() {
     for at in 0..3_000 {
         server.put(pod(&format!("web-{at}"), "Running"));
     }
-    let mut watch = server.watch(&["pods", "-o", "yaml"]);
+    let mut watch = server.start_on(&["pods", "-o", "yaml"]);
     watch.line();
     watch.signal("-INT");
     // The pipe is read only after the process has ended.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::command::{Server, Watch, informer, pod};
+use crate::command::{Running, Server, informer, pod};
 
 /// A line without its version, which is the server's choice.
 fn plain(line: &str) -> String {
@@ -13,7 +13,7 @@ fn plain(line: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_listed_and_then_every_change_is_told_with_what_changed() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods"]);
+    let mut watch = server.start_on(&["pods"]);
     let initial: Vec<String> = watch.lines(2).iter().map(|line| plain(line)).collect();
     assert_eq!(initial, ["+ ADDED default/web-0 initial", "+ ADDED default/web-1 initial"]);
     let synced = watch.said("synced: ");
@@ -40,14 +40,14 @@ async fn everything_is_listed_and_then_every_change_is_told_with_what_changed() 
 #[tokio::test(flavor = "multi_thread")]
 async fn selectors_choose_on_the_server() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["po", "-l", "app in (web-1, web-2)"]);
+    let mut watch = server.start_on(&["po", "-l", "app in (web-1, web-2)"]);
     assert_eq!(plain(&watch.line()), "+ ADDED default/web-1 initial");
     watch.said("synced: 1 pods");
     server.put(pod("web-3", "Pending"));
     server.put(pod("web-2", "Pending"));
     assert_eq!(plain(&watch.line()), "+ ADDED default/web-2");
 
-    let mut watch = server.watch(&["pods", "--field-selector", "status.phase=Running"]);
+    let mut watch = server.start_on(&["pods", "--field-selector", "status.phase=Running"]);
     assert_eq!(plain(&watch.line()), "+ ADDED default/web-0 initial");
     watch.said("synced: 1 pods");
     server.put(pod("web-0", "Failed"));
@@ -61,10 +61,10 @@ async fn a_namespace_is_that_of_the_kubeconfig_a_named_one_or_all() {
     elsewhere["metadata"]["namespace"] = json!("bank");
     server.api.load("apiVersion: v1\nkind: Namespace\nmetadata: {name: bank}\n").expect("loaded");
     server.put(elsewhere);
-    server.watch(&["pods"]).said("synced: 2 pods");
-    server.watch(&["pods", "-A"]).said("synced: 3 pods");
-    assert_eq!(plain(&server.watch(&["pods", "-n", "bank"]).line()), "+ ADDED bank/db-0 initial");
-    server.watch(&["namespaces", "-n", "bank"]).said("synced: 5 namespaces");
+    server.start_on(&["pods"]).said("synced: 2 pods");
+    server.start_on(&["pods", "-A"]).said("synced: 3 pods");
+    assert_eq!(plain(&server.start_on(&["pods", "-n", "bank"]).line()), "+ ADDED bank/db-0 initial");
+    server.start_on(&["namespaces", "-n", "bank"]).said("synced: 5 namespaces");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +88,7 @@ spec: {url: 'https://example.com'}
 ";
     server.api.load(manifests).expect("loaded");
     for name in ["websites.example.com", "website", "ws", "example.com/v1/websites"] {
-        let mut watch = server.watch(&[name]);
+        let mut watch = server.start_on(&[name]);
         assert_eq!(plain(&watch.line()), "+ ADDED default/home initial", "{name}");
         watch.said("synced: 1 websites");
     }
@@ -97,7 +97,7 @@ spec: {url: 'https://example.com'}
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resync_shows_everything_again() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods", "--resync", "1s", "--watch-only"]);
+    let mut watch = server.start_on(&["pods", "--resync", "1s", "--watch-only"]);
     let again: Vec<String> = watch.lines(2).iter().map(|line| plain(line)).collect();
     assert_eq!(again, ["= RESYNC default/web-0", "= RESYNC default/web-1"]);
 }
@@ -105,7 +105,7 @@ async fn a_resync_shows_everything_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_exists_can_be_left_out() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods", "--watch-only"]);
+    let mut watch = server.start_on(&["pods", "--watch-only"]);
     watch.said("synced: 2 pods");
     server.put(pod("web-0", "Failed"));
     assert_eq!(plain(&watch.line()), "~ UPDATED default/web-0 status.phase: Running → Failed");
@@ -113,7 +113,7 @@ async fn what_exists_can_be_left_out() {
 
 #[test]
 fn a_demo_cluster_needs_no_cluster_and_is_in_motion() {
-    let mut watch = Watch::start(informer(&["pods", "--demo"]));
+    let mut watch = Running::start(informer(&["pods", "--demo"]));
     let initial = watch.lines(60);
     assert!(
         initial.iter().all(|line| line.starts_with("+ ADDED ") && line.ends_with("initial")),
@@ -122,6 +122,6 @@ fn a_demo_cluster_needs_no_cluster_and_is_in_motion() {
     watch.said("synced: 60 pods");
     let next = watch.line();
     assert!(["+ ADDED ", "~ UPDATED ", "- DELETED "].iter().any(|word| next.starts_with(word)), "{next}");
-    let mut nodes = Watch::start(informer(&["no", "--demo", "-o", "name"]));
+    let mut nodes = Running::start(informer(&["no", "--demo", "-o", "name"]));
     assert!(nodes.line().starts_with("node/"));
 }

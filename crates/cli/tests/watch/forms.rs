@@ -7,7 +7,7 @@ use crate::command::{Server, pod};
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_a_document_per_line() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods", "-o", "json"]);
+    let mut watch = server.start_on(&["pods", "-o", "json"]);
     let mut next = || serde_json::from_str::<Value>(&watch.line()).expect("a document");
     let first = next();
     assert_eq!(
@@ -34,7 +34,7 @@ async fn json_is_a_document_per_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn yaml_is_a_document_per_event() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods", "-o", "yaml", "--field-selector", "metadata.name=web-1"]);
+    let mut watch = server.start_on(&["pods", "-o", "yaml", "--field-selector", "metadata.name=web-1"]);
     watch.said("synced");
     server.put(pod("web-1", "Running"));
     let mut text = String::new();
@@ -50,16 +50,16 @@ async fn yaml_is_a_document_per_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_says_what_kind_it_is_of() {
     let server = Server::with_pods().await;
-    assert_eq!(server.watch(&["pods", "-o", "name"]).lines(2), ["pod/default/web-0", "pod/default/web-1"]);
+    assert_eq!(server.start_on(&["pods", "-o", "name"]).lines(2), ["pod/default/web-0", "pod/default/web-1"]);
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}\n";
     server.api.load(deployment).expect("loaded");
-    assert_eq!(server.watch(&["deploy", "-o", "name"]).line(), "deployment.apps/default/web");
+    assert_eq!(server.start_on(&["deploy", "-o", "name"]).line(), "deployment.apps/default/web");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wide_shows_more_of_the_object() {
     let server = Server::with_pods().await;
-    let line = server.watch(&["pods", "-o", "wide"]).line();
+    let line = server.start_on(&["pods", "-o", "wide"]).line();
     for part in ["phase=Running", "node=node-1", "age=", "labels=app=web-0"] {
         assert!(line.contains(part), "{part} is not in {line}");
     }
@@ -68,7 +68,7 @@ async fn wide_shows_more_of_the_object() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_into_a_pipe_has_no_colours() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods", "-o", "wide"]);
+    let mut watch = server.start_on(&["pods", "-o", "wide"]);
     let lines = watch.lines(2).concat() + &watch.said("synced");
     assert!(!lines.contains('\x1b'), "{lines:?}");
 }
@@ -76,7 +76,7 @@ async fn what_goes_into_a_pipe_has_no_colours() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_cannot_write_control_characters_to_a_terminal() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods"]);
+    let mut watch = server.start_on(&["pods"]);
     watch.said("synced");
     watch.lines(2);
     server.put(pod("web-0", "\u{1b}[2JGone\n- DELETED"));

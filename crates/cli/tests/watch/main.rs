@@ -2,9 +2,13 @@
 
 #![cfg(unix)]
 
+#[path = "../command/mod.rs"]
 mod command;
 mod ending;
 mod events;
 mod forms;
 mod refusals;
 mod trouble;
+
+/// What is tested here.
+const SUBCOMMAND: &str = "watch";

@@ -115,7 +115,7 @@ async fn several_kubeconfigs_are_merged_and_missing_ones_not_missed() {
     let list = format!("/nowhere/x:{}:{}", other.path(), server.kubeconfig.path());
     let mut command = informer(&["pods", "--context", "b"]);
     command.env("KUBECONFIG", list);
-    crate::command::Watch::start(command).said("synced: 2 pods");
+    crate::command::Running::start(command).said("synced: 2 pods");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use crate::command::{Server, pod};
 async fn a_server_that_is_not_ready_is_waited_for() {
     let server = Server::with_pods().await;
     server.api.faults().add(Rule::new(Fault::Status(Status::service_unavailable("starting"))).times(2));
-    let mut watch = server.watch(&["pods"]);
+    let mut watch = server.start_on(&["pods"]);
     let said = watch.said("trying again for 30 s");
     assert!(said.contains("starting (503)"), "{said}");
     watch.said("synced: 2 pods");
@@ -18,7 +18,7 @@ async fn a_server_that_is_not_ready_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_told_once_and_what_was_missed_is_made_up_for() {
     let server = Server::with_pods().await;
-    let mut watch = server.watch(&["pods"]);
+    let mut watch = server.start_on(&["pods"]);
     watch.said("synced: 2 pods");
     watch.lines(2);
 
@@ -47,8 +47,8 @@ async fn an_outage_is_told_once_and_what_was_missed_is_made_up_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_is_there_when_asked_for_and_says_nothing_otherwise() {
     let server = Server::with_pods().await;
-    server.watch(&["pods", "-v"]).said("DEBUG");
-    let watch = server.watch(&["pods"]);
+    server.start_on(&["pods", "-v"]).said("DEBUG");
+    let watch = server.start_on(&["pods"]);
     watch.signal("-TERM");
     let (_, _, said) = watch.end();
     assert!(said.iter().all(|line| line.starts_with("watching ") || line.starts_with("synced")), "{said:?}");

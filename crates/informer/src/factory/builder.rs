@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Kind, Scope, ScopeError, SharedInformerFactory};
 use crate::{
     SharedInformer,
+    discovery::Discovery,
     metrics::Metrics,
     queue::Transform,
     reflector::{Backoff, Problem, Remedy, Settings},
@@ -45,6 +46,7 @@ pub(super) struct Options {
     keep_managed_fields: bool,
     settings: Settings,
     metrics: Option<Arc<dyn Metrics>>,
+    pub(super) discovery: Discovery,
 }
 
 type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
@@ -70,6 +72,7 @@ pub enum FactoryError {
 
 impl FactoryBuilder {
     pub(super) fn new(client: Client) -> Self {
+        let discovery = Discovery::new(client.clone());
         let options = Options {
             client,
             stop: CancellationToken::new(),
@@ -83,6 +86,7 @@ impl FactoryBuilder {
             keep_managed_fields: false,
             settings: Settings::default(),
             metrics: None,
+            discovery,
         };
         Self { options, scope: Ok(Scope::everything()) }
     }
@@ -184,6 +188,12 @@ impl FactoryBuilder {
     /// Where measurements go.
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.options.metrics = Some(metrics);
+        self
+    }
+
+    /// Looks names up in what somebody else has asked the server already, rather than asking for itself.
+    pub fn discovery(mut self, discovery: Discovery) -> Self {
+        self.options.discovery = discovery;
         self
     }
 

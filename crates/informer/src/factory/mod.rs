@@ -19,7 +19,7 @@ use kube::{
 
 use crate::{
     AnyInformer, DynamicObject, Health, NotSynced, SharedInformer, SyncReport,
-    discovery::{Discovery, ResolveError},
+    discovery::ResolveError,
     shared::{BuildError, Builder},
     wait_for_cache_sync,
 };
@@ -69,7 +69,6 @@ pub struct SharedInformerFactory {
 
 struct Inner {
     options: Options,
-    discovery: Discovery,
     registry: Registry,
 }
 
@@ -92,8 +91,7 @@ impl SharedInformerFactory {
 
     fn assemble(options: Options, scope: Scope) -> Self {
         let registry = Registry::new(&options.stop);
-        let discovery = Discovery::new(options.client.clone());
-        Self { inner: Arc::new(Inner { options, discovery, registry }), scope: Arc::new(scope) }
+        Self { inner: Arc::new(Inner { options, registry }), scope: Arc::new(scope) }
     }
 
     /// The same factory for other objects: what is asked of it has this scope, while starting, waiting and stopping
@@ -201,7 +199,7 @@ impl SharedInformerFactory {
         K: Kind + Resource<DynamicType = ApiResource>,
     {
         let resource = resource.try_into().map_err(Into::into)?;
-        let served = self.inner.discovery.resolve(&resource).await?;
+        let served = self.inner.options.discovery.resolve(&resource).await?;
         Ok(ResourceInformer::of_kind(self.clone(), served.api, served.namespaced))
     }
 

@@ -71,6 +71,14 @@ impl<K> Transform<K> {
         Self(Arc::new(move |object| object.modify(|object| function(object).verdict())))
     }
 
+    /// A transform that only holds an object in another way: what was known of it stays known.
+    pub(crate) fn reshape(function: impl Fn(&mut K) + Send + Sync + 'static) -> Self
+    where
+        K: Resource + Clone,
+    {
+        Self(Arc::new(move |object| Ok(object.reshape(&function))))
+    }
+
     /// Both, one after the other.
     #[must_use]
     pub fn then(self, next: Self) -> Self

@@ -35,19 +35,19 @@ impl Default for Backoff {
 
 /// A backoff and where it stands.
 #[derive(Debug)]
-pub(super) struct Delays {
+pub(crate) struct Delays {
     backoff: Backoff,
     step: Duration,
     last_failure: Option<Duration>,
 }
 
 impl Delays {
-    pub(super) fn new(backoff: Backoff) -> Self {
+    pub(crate) fn new(backoff: Backoff) -> Self {
         Self { backoff, step: backoff.initial, last_failure: None }
     }
 
     /// The delay after a failure at `now`.
-    pub(super) fn next(&mut self, now: Duration, rng: &mut impl Rng) -> Duration {
+    pub(crate) fn next(&mut self, now: Duration, rng: &mut impl Rng) -> Duration {
         let quiet = self.last_failure.is_none_or(|last| now.saturating_sub(last) >= self.backoff.reset_after);
         if quiet {
             self.step = self.backoff.initial;

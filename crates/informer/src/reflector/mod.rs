@@ -14,6 +14,7 @@ mod problem;
 mod settings;
 
 pub use backoff::Backoff;
+pub(crate) use backoff::Delays;
 pub use driver::Reflector;
 pub use machine::{Action, Input, Machine, Phase};
 pub use problem::{Problem, Remedy};

@@ -78,6 +78,10 @@ where
     fn blocking(&self) -> bool {
         self.handler.blocking()
     }
+
+    fn merges(&self) -> bool {
+        self.handler.merges()
+    }
 }
 
 #[cfg(test)]

@@ -24,18 +24,12 @@ pub struct Notice<K> {
 impl<K> Notice<K> {
     /// The key of the object that this is about.
     pub fn key(&self) -> &ObjectKey {
-        match &self.event {
-            Event::Added(object) | Event::Updated { new: object, .. } => object.key(),
-            Event::Deleted(tombstone) => tombstone.key(),
-        }
+        self.event.key()
     }
 
     /// Whether nothing has happened and the object is only shown again.
     pub fn is_resync(&self) -> bool {
-        match &self.event {
-            Event::Updated { old, new } => old.same_state(new) && !new.resource_version().is_unset(),
-            _ => false,
-        }
+        self.event.is_resync()
     }
 }
 
@@ -105,6 +99,12 @@ pub trait EventHandler<K>: Send + 'static {
     /// Whether the callbacks may block their thread. They then run on tokio's pool for that.
     fn blocking(&self) -> bool {
         false
+    }
+
+    /// Whether what waits for one object may become one event when the handler is far behind. A handler that says no
+    /// hears of everything, and what waits for it has no bound: it must be quick.
+    fn merges(&self) -> bool {
+        true
     }
 
     /// This handler, for those objects only that pass a test.

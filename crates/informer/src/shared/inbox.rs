@@ -71,6 +71,8 @@ pub(super) fn batches<K>(notices: Vec<Notice<K>>) -> Vec<Batch<K>> {
 
 pub(super) struct Inbox<K> {
     state: Mutex<State<K>>,
+    /// Whether more than [`LIMIT`] events are merged.
+    merges: bool,
     /// Looked at before every event, so that nothing is told after the end.
     closed: AtomicBool,
     /// Events that were taken out and are not handled yet. The one who takes counts.
@@ -124,8 +126,9 @@ impl<K> State<K> {
 }
 
 impl<K> Inbox<K> {
-    pub(super) fn new() -> Self {
-        Self { state: Mutex::new(State::new()), closed: AtomicBool::new(false), in_hand: AtomicUsize::new(0) }
+    pub(super) fn new(merges: bool) -> Self {
+        let (closed, in_hand) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { state: Mutex::new(State::new()), merges, closed, in_hand }
     }
 
     /// Everything that is there when the handler comes.
@@ -142,7 +145,7 @@ impl<K> Inbox<K> {
                     continue;
                 }
                 state.push(Work::Shared(batch.clone()));
-                if state.counted > LIMIT {
+                if self.merges && state.counted > LIMIT {
                     state.merge();
                 }
             }

@@ -56,7 +56,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
         handler: H,
     ) -> Result<Registration, AddHandlerError> {
         let (name, resync) = (handler.name().map(str::to_owned), handler.resync());
-        self.register(name.as_deref(), resync, |member, inbox| {
+        self.register(name.as_deref(), resync, handler.merges(), |member, inbox| {
             let (member, inbox) = (Arc::clone(member), Arc::clone(inbox));
             Some(Box::new(|reporter| Box::pin(Delivery::new(handler, inbox, member, reporter).run())))
         })
@@ -65,7 +65,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
 
     /// Adds a stream of all events.
     pub(crate) fn subscribe(self: &Arc<Self>) -> Result<Subscription<K>, AddHandlerError> {
-        let (registration, inbox) = self.register(None, None, |_, _| None)?;
+        let (registration, inbox) = self.register(None, None, true, |_, _| None)?;
         Ok(Subscription::new(registration, inbox))
     }
 
@@ -73,6 +73,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
         self: &Arc<Self>,
         name: Option<&str>,
         resync: Option<Duration>,
+        merges: bool,
         start: impl FnOnce(&Arc<Member>, &Arc<Inbox<K>>) -> Option<Start>,
     ) -> Result<(Registration, Arc<Inbox<K>>), AddHandlerError> {
         let mut state = self.lock();
@@ -81,7 +82,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
         if state.stopped {
             return Err(AddHandlerError::Stopped { handler: member.name.to_string() });
         }
-        let inbox = Arc::new(Inbox::new());
+        let inbox = Arc::new(Inbox::new(merges));
         let start = start(&member, &inbox);
         let hall: Weak<Self> = Arc::downgrade(self);
         let registration = Registration::new(Arc::clone(&member), Arc::clone(&inbox), hall);

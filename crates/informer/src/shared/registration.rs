@@ -98,7 +98,7 @@ impl Registration {
     }
 
     /// Removes the handler without waiting.
-    pub(super) fn withdraw(&self) {
+    pub(crate) fn withdraw(&self) {
         self.member.end(End::Removed);
         self.inbox.close();
         if let Some(hall) = self.hall.upgrade() {

@@ -31,7 +31,7 @@ use snapshot::View;
 use writer::State;
 
 pub use index::{IndexError, IndexFailure, LABEL_INDEX, NAMESPACE_INDEX};
-pub use snapshot::Snapshot;
+pub use snapshot::{Plan, Snapshot};
 pub use writer::{Batch, Change, StoreWriter};
 
 /// A reader of the cache. Cloning is a counter.

@@ -19,7 +19,7 @@ pub(super) trait Named: Clone {
 }
 
 /// A page fills to about this many names before the table doubles.
-const PAGE_LOAD: usize = 32;
+const PAGE_LOAD: usize = 16;
 
 /// The names whose tags begin with the same bits: tag and slot of each.
 type Page = Arc<[(u32, Slot)]>;

@@ -89,6 +89,11 @@ impl<K> Snapshot<K> {
         self.0.list(Some(namespace), selector)
     }
 
+    /// How [`list`](Self::list) and [`list_namespace`](Self::list_namespace) find what they are asked for.
+    pub fn plan(&self, namespace: Option<&str>, selector: &Selector) -> Plan {
+        self.0.plan(namespace, selector).0
+    }
+
     /// The objects that an index files under a value.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<&Object<K>>, IndexError> {
         Ok(self.0.filed(self.0.index(index)?, value))
@@ -103,6 +108,15 @@ impl<K> Snapshot<K> {
     pub fn index_names(&self) -> impl Iterator<Item = &str> {
         self.0.index_names()
     }
+}
+
+/// How a list is found: which objects are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The index that names them; none where all are looked at.
+    pub index: Option<&'static str>,
+    /// How many there are.
+    pub scanned: usize,
 }
 
 /// How many objects some postings hold.
@@ -145,9 +159,8 @@ impl<K> View<K> {
     }
 
     pub(super) fn list(&self, namespace: Option<&str>, selector: &Selector) -> Vec<&Object<K>> {
-        let within = namespace.map_or(self.objects.len(), |namespace| self.namespaces.count(namespace));
-        match self.narrowest(selector) {
-            Some((indexed, postings)) if total(&postings) < within => {
+        match self.plan(namespace, selector).1 {
+            Some((indexed, postings)) => {
                 let others: Vec<_> =
                     selector.requirements().iter().filter(|other| !ptr::eq(*other, indexed)).collect();
                 self.gather(&postings, |object| {
@@ -155,13 +168,26 @@ impl<K> View<K> {
                         && others.iter().all(|requirement| requirement.matches(object.labels()))
                 })
             }
-            _ => {
+            None => {
                 let matches = |object: &&Object<K>| selector.matches(object.labels());
                 match namespace {
                     Some(namespace) => self.range(namespace).filter(matches).collect(),
                     None => self.in_order().filter(matches).collect(),
                 }
             }
+        }
+    }
+
+    /// Which objects a list looks at: those of some postings of the label index, or else those of the namespace or all.
+    fn plan<'a>(
+        &'a self,
+        namespace: Option<&str>,
+        selector: &'a Selector,
+    ) -> (Plan, Option<(&'a Requirement, Vec<&'a Posting>)>) {
+        let within = namespace.map_or(self.objects.len(), |namespace| self.namespaces.count(namespace));
+        match self.narrowest(selector).filter(|(_, postings)| total(postings) < within) {
+            Some(narrow) => (Plan { index: Some(LABEL_INDEX), scanned: total(&narrow.1) }, Some(narrow)),
+            None => (Plan { index: namespace.map(|_| NAMESPACE_INDEX), scanned: within }, None),
         }
     }
 

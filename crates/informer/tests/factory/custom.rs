@@ -71,7 +71,7 @@ fn put_website(server: &ApiServer, name: &str) {
 #[test]
 fn f16_a_custom_resource_is_named_while_it_is_missing_followed_when_it_comes_and_buried_when_it_goes() {
     let log = LogLines::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = log.listen();
     story(async {
         let server = mk_server(&[("shop", "a")]);
         let factory = mk_factory(&server);

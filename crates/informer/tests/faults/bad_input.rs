@@ -28,7 +28,7 @@ fn has(text: &str, words: &[&str]) {
 fn says(fault: Fault, words: &[&str]) {
     over_seeds(4, async |mut cluster| {
         let log = LogLines::default();
-        let _logging = tracing::subscriber::set_default(log.clone());
+        let _logging = log.listen();
         cluster.write(20);
         cluster.fault(fault.clone(), &[List, Watch], |rule| rule);
         let watched = cluster.watched();
@@ -86,7 +86,7 @@ fn c12_a_connection_that_ends_without_an_answer_is_named() {
 fn c12_an_unknown_resource_is_named() {
     over_seeds(4, async |cluster| {
         let log = LogLines::default();
-        let _logging = tracing::subscriber::set_default(log.clone());
+        let _logging = log.listen();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gizmo"));
         let source = KubeListWatch::<DynamicObject>::of_kind(cluster.server.client(), kind);
         let builder = SharedInformer::builder(source).streaming(cluster.seed % 2 == 0);

@@ -1,5 +1,6 @@
 //! What an informer promises, seen through its public face and against a server in memory.
 
+mod controller;
 mod handlers;
 mod life;
 #[path = "../support/log_lines.rs"]

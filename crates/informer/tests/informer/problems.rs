@@ -146,7 +146,7 @@ async fn c13_the_watch_error_handler_sees_every_failure_and_may_panic() {
 #[tokio::test(start_paused = true)]
 async fn the_log_has_one_warning_for_each_change_of_state_and_not_one_for_each_retry() {
     let lines = LogLines::default();
-    let _listening = tracing::subscriber::set_default(lines.clone());
+    let _listening = lines.listen();
     let server = server(&["a/x"]);
     server.fail_next_lists(30, forbidden());
     server.fail_next_lists(30, SourceError::Refused("nobody there".to_owned()));

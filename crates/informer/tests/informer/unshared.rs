@@ -7,10 +7,10 @@ use std::{
 
 use informer::{
     Handler,
-    controller::{Controller, Informer},
     queue::{Delta, QueueKind},
     reflector::Settings,
     store,
+    unshared::{Controller, Informer},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::runtime::Handle;

@@ -5,19 +5,34 @@
 use std::{
     fmt::{Debug, Write},
     sync::{Arc, Mutex},
+    thread,
 };
 
 use tracing::{
     Event, Level, Metadata, Subscriber,
+    callsite::rebuild_interest_cache,
     field::{Field, Visit},
     span,
+    subscriber::{DefaultGuard, set_default},
 };
 
-/// Keeps the lines of the library's log. To be set as the default subscriber.
+/// Keeps the lines of the library's log.
 #[derive(Clone, Default)]
 pub(crate) struct LogLines(Arc<Mutex<Vec<(Level, String)>>>);
 
 impl LogLines {
+    /// Listens to this thread until the answer is dropped.
+    pub(crate) fn listen(&self) -> DefaultGuard {
+        let guard = set_default(self.clone());
+        // A thread that meets a line of the log for the first time, just now and without a listener, marks it as one that
+        // nobody wants. It gets time to do so, and then the marks are made anew.
+        for _ in 0..50 {
+            thread::yield_now();
+            rebuild_interest_cache();
+        }
+        guard
+    }
+
     /// The lines of a level.
     pub(crate) fn lines(&self, level: Level) -> Vec<String> {
         let lines = self.0.lock().unwrap();

@@ -1,10 +1,12 @@
 //! Field selectors: which objects are meant, by what stands in them.
 //!
-//! The grammar is that of `fieldSelector=` in a request. An API server knows a few fields of each kind; here
-//! any [`FieldPath`] into the object's JSON will do.
+//! The grammar is that of `fieldSelector=` in a request, and one with more operators for those who match
+//! objects themselves. An API server knows a few fields of each kind; here any [`FieldPath`] into the object's
+//! JSON will do.
 
 mod parser;
 mod path;
+mod requirement;
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -12,7 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
 pub use parser::FieldSelectorError;
-pub use path::FieldPath;
+pub use path::{FieldPath, FieldStep, FieldValue};
+pub use requirement::{FieldOperator, FieldRequirement, FieldRequirementError};
+
+use parser::Grammar;
 
 /// A field selector: requirements of which all must hold.
 ///
@@ -27,7 +32,7 @@ pub use path::FieldPath;
 /// - with `[*]` in the path, `=` holds when it holds for one element at least. Where there are no elements,
 ///   because the array is empty or missing, no `=` holds, `path=` included.
 ///
-/// `!=` always is the opposite of `=`.
+/// `!=` always is the opposite of `=`. [`parse_extended`](Self::parse_extended) knows more operators.
 ///
 /// ```
 /// use informer_model::FieldSelector;
@@ -47,36 +52,41 @@ pub use path::FieldPath;
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldSelector(Vec<FieldRequirement>);
 
-/// How a [`FieldRequirement`] compares a field with its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FieldOperator {
-    /// `=` or `==`.
-    Equals,
-    /// `!=`.
-    NotEquals,
-}
-
-/// One condition of a [`FieldSelector`].
-///
-/// ```
-/// use informer_model::{FieldOperator, FieldRequirement};
-///
-/// let requirement = FieldRequirement::new("data['a=b']".parse()?, FieldOperator::Equals, "x,y");
-/// assert_eq!(requirement.to_string(), r"data['a=b']=x\,y");
-/// assert_eq!(requirement.exact_value(), Some("x,y"));
-/// # Ok::<(), informer_model::FieldSelectorError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct FieldRequirement {
-    path: FieldPath,
-    operator: FieldOperator,
-    value: String,
-}
-
 impl FieldSelector {
-    /// Reads a selector. The empty text selects everything.
+    /// Reads a selector as an API server reads it. The empty text selects everything.
     pub fn parse(text: &str) -> Result<Self, FieldSelectorError> {
-        parser::parse(text).map(Self)
+        parser::parse(text, Grammar::Kubernetes).map(Self)
+    }
+
+    /// Reads a selector that may use operators which no API server knows. What [`parse`](Self::parse) reads,
+    /// this reads as the same.
+    ///
+    /// | text | holds when the field `a` |
+    /// |---|---|
+    /// | `a in (x,y)` | equals one of these |
+    /// | `a notin (x,y)` | equals none of these |
+    /// | `a exists` | is there and not null, whatever it is; with `[*]`, for one element at least |
+    /// | `!a` | is not there, or null |
+    ///
+    /// Blanks may stand around these words, brackets and commas, and before a term. In a list, a blank within
+    /// a value belongs to it. `\`, `,`, `(`, `)`, and a blank at either end of a value, are written with a `\`
+    /// before them; quotes are characters like any other. A value may be empty: `a in ()` asks for the empty
+    /// text alone, `a in (x,)` for `x` or the empty text.
+    ///
+    /// ```
+    /// use informer_model::FieldSelector;
+    /// use serde_json::json;
+    ///
+    /// let selector = FieldSelector::parse_extended("status.phase notin (Running, Succeeded), !spec.nodeName")?;
+    /// assert!(selector.matches(&json!({ "status": { "phase": "Pending" } })));
+    /// assert_eq!(selector.to_string(), "status.phase notin (Running,Succeeded),!spec.nodeName");
+    ///
+    /// let error = FieldSelector::parse_extended("status.phase on (Running)").unwrap_err();
+    /// assert_eq!((error.position, error.expected), (13, "`in`, `notin` or `exists`"));
+    /// # Ok::<(), informer_model::FieldSelectorError>(())
+    /// ```
+    pub fn parse_extended(text: &str) -> Result<Self, FieldSelectorError> {
+        parser::parse(text, Grammar::Extended).map(Self)
     }
 
     /// The selector of these requirements.
@@ -105,7 +115,7 @@ impl FieldSelector {
     }
 
     /// Whether all requirements hold for an object whose fields somebody else knows, as a server knows the
-    /// fields it supports. A field that is not there, `None`, is the empty text.
+    /// fields it supports. A field that is not there is `None`, and compared as the empty text.
     ///
     /// ```
     /// use informer_model::FieldSelector;
@@ -119,45 +129,10 @@ impl FieldSelector {
     /// ```
     pub fn matches_with<'a>(&self, mut field: impl FnMut(&FieldPath) -> Option<Cow<'a, str>>) -> bool {
         self.0.iter().all(|requirement| {
-            let text = field(&requirement.path).unwrap_or_default();
-            requirement.holds_if(text == requirement.value)
+            let text = field(requirement.path());
+            requirement
+                .holds_if(requirement.seeks(text.as_deref().map_or(FieldValue::Missing, FieldValue::Text)))
         })
-    }
-}
-
-impl FieldRequirement {
-    /// A requirement. Any text is a value.
-    pub fn new(path: FieldPath, operator: FieldOperator, value: impl Into<String>) -> Self {
-        Self { path, operator, value: value.into() }
-    }
-
-    /// The field that the requirement is about.
-    pub fn path(&self) -> &FieldPath {
-        &self.path
-    }
-
-    /// How the field is compared.
-    pub fn operator(&self) -> FieldOperator {
-        self.operator
-    }
-
-    /// What it is compared with, without escapes.
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-
-    /// The text that the field must have, or `None` when the operator leaves it open.
-    pub fn exact_value(&self) -> Option<&str> {
-        (self.operator == FieldOperator::Equals).then_some(&self.value)
-    }
-
-    /// Whether the requirement holds for an object.
-    pub fn matches(&self, object: &Value) -> bool {
-        self.holds_if(self.path.any_equals(object, &self.value))
-    }
-
-    fn holds_if(&self, equal: bool) -> bool {
-        equal == (self.operator == FieldOperator::Equals)
     }
 }
 
@@ -169,40 +144,12 @@ impl FromStr for FieldSelector {
     }
 }
 
-impl fmt::Display for FieldOperator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Equals => "=",
-            Self::NotEquals => "!=",
-        })
-    }
-}
-
-impl fmt::Display for FieldRequirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.path, self.operator)?;
-        for part in self.value.split_inclusive(['\\', ',', '=']) {
-            match part.strip_suffix(['\\', ',', '=']) {
-                Some(plain) => write!(f, "{plain}\\{}", &part[plain.len()..])?,
-                None => f.write_str(part)?,
-            }
-        }
-        Ok(())
-    }
-}
-
 impl fmt::Display for FieldSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, requirement) in self.0.iter().enumerate() {
             write!(f, "{}{requirement}", if i == 0 { "" } else { "," })?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for FieldRequirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_string(), f)
     }
 }
 
@@ -220,7 +167,7 @@ impl Serialize for FieldSelector {
 
 impl<'de> Deserialize<'de> for FieldSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        Self::parse_extended(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -314,6 +261,53 @@ mod tests {
     }
 
     #[test]
+    fn lists_hold_for_any_of_their_values() {
+        for (text, is_in) in [
+            ("metadata.name in (web-1,web-0)", true),
+            ("metadata.name in (web-1,web)", false),
+            ("metadata.generation in (6, 7)", true),
+            ("spec.nodeName in (n1,)", true),
+            ("spec.nodeName in ()", true),
+            ("spec.nodeName in (n1)", false),
+            ("spec.nothing in ()", true),
+            ("metadata in ()", false),
+            ("spec.containers[*].image in (envoy,nginx)", true),
+            ("spec.containers[*].ports[*].port in (1,2,9090)", true),
+            ("metadata.managedFields[*] in ()", false),
+        ] {
+            assert_eq!(FieldSelector::parse_extended(text).unwrap().matches(&pod()), is_in, "{text}");
+            let negated = text.replace(" in ", " notin ");
+            assert_eq!(FieldSelector::parse_extended(&negated).unwrap().matches(&pod()), !is_in, "{negated}");
+        }
+    }
+
+    #[test]
+    fn a_field_exists_that_is_there_and_not_null() {
+        for (path, exists) in [
+            ("metadata.name", true),
+            ("metadata", true),
+            ("metadata.managedFields", true),
+            ("metadata.managedFields[0]", false),
+            ("metadata.managedFields[*]", false),
+            ("metadata.labels['']", true),
+            ("spec.nodeName", false),
+            ("spec.nothing", false),
+            ("metadata.name.deeper", false),
+            ("spec.hostNetwork", true),
+            ("spec.args[1]", true),
+            ("spec.containers[1].image", false),
+            ("spec.containers[*].image", true),
+            ("spec.containers[*].command", false),
+            ("spec.containers[*].ports[1]", true),
+            ("spec.volumes[*]", false),
+        ] {
+            let matches = |text: &str| FieldSelector::parse_extended(text).unwrap().matches(&pod());
+            assert_eq!(matches(&format!("{path} exists")), exists, "{path}");
+            assert_eq!(matches(&format!("!{path}")), !exists, "{path}");
+        }
+    }
+
+    #[test]
     fn all_requirements_must_hold() {
         let matches = |text| FieldSelector::parse(text).unwrap().matches(&pod());
         assert!(matches("") && matches(",") && matches("metadata.name=web-0,spec.nodeName=,"));
@@ -342,6 +336,10 @@ mod tests {
             })
         };
         assert!(with_phase("Pending") && !with_phase("Running"));
+
+        let there = FieldSelector::parse_extended("a exists,!b,a in (,x),b notin (x)").unwrap();
+        assert!(there.matches_with(|path| (path.as_str() == "a").then_some("".into())));
+        assert!(!there.matches_with(|path| (path.as_str() == "b").then_some("".into())));
     }
 
     #[test]
@@ -350,6 +348,9 @@ mod tests {
         let json = serde_json::to_value(&selector).unwrap();
         assert_eq!(json, r"a.b=x\,y,c!=1");
         assert_eq!(serde_json::from_value::<FieldSelector>(json).unwrap(), selector);
+        let extended = FieldSelector::parse_extended("a in (x,y),!b").unwrap();
+        let json = serde_json::to_value(&extended).unwrap();
+        assert_eq!(serde_json::from_value::<FieldSelector>(json).unwrap(), extended);
         assert!(serde_json::from_str::<FieldSelector>(r#""a""#).is_err());
     }
 }

@@ -3,7 +3,10 @@
 //! ```text
 //! selector = [ term ] { "," [ term ] }
 //! term     = path ( "=" | "==" | "!=" ) value
+//!          | path ( "in" | "notin" ) "(" value { "," value } ")" | path "exists" | "!" path
 //! ```
+//!
+//! The second line of terms is the extended grammar's alone.
 
 use super::{FieldOperator, FieldPath, FieldRequirement};
 
@@ -26,24 +29,124 @@ fn found_at(input: &str, position: usize) -> String {
     found.map_or("the end".to_owned(), |c| format!("`{}`", c.escape_debug()))
 }
 
-pub(super) fn parse(input: &str) -> Result<Vec<FieldRequirement>, FieldSelectorError> {
+/// Which operators there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grammar {
+    /// Those that an API server knows.
+    Kubernetes,
+    /// Ours too.
+    Extended,
+}
+
+pub(super) fn parse(input: &str, grammar: Grammar) -> Result<Vec<FieldRequirement>, FieldSelectorError> {
     let mut cursor = Cursor::new("field selector", input);
     let mut requirements = Vec::new();
     loop {
-        cursor.take_while(|c| c == ',');
+        cursor.take_while(|c| c == ',' || grammar == Grammar::Extended && is_blank(c));
         if cursor.peek().is_none() {
             return Ok(requirements);
         }
-        let path = FieldPath::read(&mut cursor)?;
-        let operator = if cursor.eat("!=") {
-            FieldOperator::NotEquals
-        } else if cursor.eat("==") || cursor.eat("=") {
-            FieldOperator::Equals
-        } else {
-            return Err(cursor.error("`=`, `==`, `!=`, `.` or `[` (`['name']` takes any character)"));
-        };
-        requirements.push(FieldRequirement::new(path, operator, value(&mut cursor)?));
+        requirements.push(requirement(&mut cursor, grammar)?);
     }
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+fn requirement(cursor: &mut Cursor<'_>, grammar: Grammar) -> Result<FieldRequirement, FieldSelectorError> {
+    let extended = grammar == Grammar::Extended;
+    if extended && cursor.eat("!") {
+        let path = FieldPath::read(cursor)?;
+        end_of_term(cursor, "`.`, `[`, `,` or the end")?;
+        return Ok(FieldRequirement::of_valid(path, FieldOperator::NotExists, Vec::new()));
+    }
+    let path = FieldPath::read(cursor)?;
+    let operator = if cursor.eat("!=") {
+        FieldOperator::NotEquals
+    } else if cursor.eat("==") || cursor.eat("=") {
+        FieldOperator::Equals
+    } else if extended && cursor.peek().is_some_and(is_blank) {
+        return word(cursor, path);
+    } else {
+        return Err(cursor.error(match grammar {
+            Grammar::Kubernetes => "`=`, `==`, `!=`, `.` or `[` (`['name']` takes any character)",
+            Grammar::Extended => {
+                "`=`, `==`, `!=`, ` in`, ` notin`, ` exists`, `.` or `[` (`['name']` takes any character)"
+            }
+        }));
+    };
+    Ok(FieldRequirement::of_valid(path, operator, vec![value(cursor)?]))
+}
+
+/// The rest of a requirement whose operator is a word, from the blank before it on.
+fn word(cursor: &mut Cursor<'_>, path: FieldPath) -> Result<FieldRequirement, FieldSelectorError> {
+    cursor.take_while(is_blank);
+    let start = *cursor;
+    let (operator, values) = match cursor.take_while(|c| c.is_ascii_alphabetic()) {
+        "in" => (FieldOperator::In, list(cursor)?),
+        "notin" => (FieldOperator::NotIn, list(cursor)?),
+        "exists" => (FieldOperator::Exists, Vec::new()),
+        _ => return Err(start.error("`in`, `notin` or `exists`")),
+    };
+    end_of_term(cursor, "`,` or the end")?;
+    Ok(FieldRequirement::of_valid(path, operator, values))
+}
+
+fn end_of_term(cursor: &mut Cursor<'_>, expected: &'static str) -> Result<(), FieldSelectorError> {
+    cursor.take_while(is_blank);
+    match cursor.peek() {
+        None | Some(',') => Ok(()),
+        Some(_) => Err(cursor.error(expected)),
+    }
+}
+
+/// Values between parentheses: one at least, which may be empty.
+fn list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, FieldSelectorError> {
+    cursor.take_while(is_blank);
+    if !cursor.eat("(") {
+        return Err(cursor.error("`(`"));
+    }
+    let mut values = Vec::new();
+    loop {
+        values.push(list_value(cursor)?);
+        if cursor.eat(")") {
+            return Ok(values);
+        }
+        if !cursor.eat(",") {
+            return Err(cursor.error(r"`,` or `)` (a value has a parenthesis as `\(`)"));
+        }
+    }
+}
+
+/// A value up to a comma or a parenthesis, without its escapes and the blanks around it.
+fn list_value(cursor: &mut Cursor<'_>) -> Result<String, FieldSelectorError> {
+    cursor.take_while(is_blank);
+    let mut value = String::new();
+    let mut escaped_to = 0;
+    loop {
+        value.push_str(cursor.take_while(|c| !matches!(c, ',' | '(' | ')' | '\\')));
+        if !cursor.eat("\\") {
+            value.truncate(value.trim_end_matches(is_blank).len().max(escaped_to));
+            return Ok(value);
+        }
+        let escaped = cursor.take_if(|c| matches!(c, ',' | '=' | '(' | ')' | '\\') || is_blank(c));
+        let expected = r"`\`, `,`, `=`, `(`, `)` or a blank after the backslash";
+        value.push(escaped.ok_or_else(|| cursor.error(expected))?);
+        escaped_to = value.len();
+    }
+}
+
+/// A value with the escapes that [`list_value`] takes away.
+pub(super) fn escaped_for_list(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, ',' | '(' | ')' | '\\') || is_blank(c) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
 }
 
 /// A value up to a comma or the end, without its escapes.
@@ -78,6 +181,11 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
+    }
+
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> &'a str {
+        self.rest
     }
 
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
@@ -141,8 +249,12 @@ mod tests {
     #[test]
     fn values_are_kept_without_escapes() {
         let selector = FieldSelector::parse(r"a=x\,y\=z\\,b!=").unwrap();
-        let parts = selector.requirements().iter().map(|r| (r.path().as_str(), r.operator(), r.value()));
-        let expected = [("a", FieldOperator::Equals, r"x,y=z\"), ("b", FieldOperator::NotEquals, "")];
+        let parts =
+            selector.requirements().iter().map(|r| (r.path().as_str(), r.operator(), r.values().concat()));
+        let expected = [
+            ("a", FieldOperator::Equals, r"x,y=z\".to_owned()),
+            ("b", FieldOperator::NotEquals, String::new()),
+        ];
         assert_eq!(parts.collect::<Vec<_>>(), expected);
         assert_eq!(selector.requirements()[0].exact_value(), Some(r"x,y=z\"));
         assert_eq!(selector.requirements()[1].exact_value(), None);
@@ -184,5 +296,73 @@ mod tests {
             error,
             r#"field selector "a=b=c": expected `,` or the end (a value has it as `\=`) at byte 3, found `=`"#
         );
+    }
+
+    #[test]
+    fn accepted_texts_of_the_extended_grammar() {
+        for (text, canonical) in [
+            ("a==b, c!=d ", "a=b,c!=d "),
+            (" , a=b", "a=b"),
+            ("a in (x)", "a in (x)"),
+            ("a\tin(y,x,y)", "a in (x,y)"),
+            ("a  notin  ( y , x )  ,b=", "a notin (x,y),b="),
+            ("a in ()", "a in ()"),
+            ("a in ( )", "a in ()"),
+            ("a in (x,)", "a in (,x)"),
+            ("a in (,)", "a in ()"),
+            ("a in (x y)", r"a in (x\ y)"),
+            (r"a in (\ x\ , y\\ )", r"a in (\ x\ ,y\\)"),
+            (r"a in (f\(x\, y\),\=)", r"a in (=,f\(x\,\ y\))"),
+            ("a in ('x')", "a in ('x')"),
+            ("a exists", "a exists"),
+            ("a exists ,!b ", "a exists,!b"),
+            ("!a['x y'][*].c", "!a['x y'][*].c"),
+            ("in in (in)", "in in (in)"),
+            ("exists exists", "exists exists"),
+        ] {
+            let selector = FieldSelector::parse_extended(text).unwrap();
+            assert_eq!(selector.to_string(), canonical, "{text:?}");
+            assert_eq!(FieldSelector::parse_extended(canonical), Ok(selector), "{canonical:?}");
+        }
+    }
+
+    #[test]
+    fn refused_texts_of_the_extended_grammar_with_what_was_expected() {
+        for (text, position, expected) in [
+            (
+                "a",
+                1,
+                "`=`, `==`, `!=`, ` in`, ` notin`, ` exists`, `.` or `[` (`['name']` takes any character)",
+            ),
+            ("a ", 2, "`in`, `notin` or `exists`"),
+            ("a = b", 2, "`in`, `notin` or `exists`"),
+            ("a inn (b)", 2, "`in`, `notin` or `exists`"),
+            ("a IN (b)", 2, "`in`, `notin` or `exists`"),
+            ("a in", 4, "`(`"),
+            ("a in b", 5, "`(`"),
+            ("a in (b", 7, r"`,` or `)` (a value has a parenthesis as `\(`)"),
+            ("a in (b(c))", 7, r"`,` or `)` (a value has a parenthesis as `\(`)"),
+            (r"a in (\x)", 7, r"`\`, `,`, `=`, `(`, `)` or a blank after the backslash"),
+            ("a in (b) c", 9, "`,` or the end"),
+            ("a in (b)c", 8, "`,` or the end"),
+            ("a exists()", 8, "`,` or the end"),
+            ("!", 1, "a field name"),
+            ("!=b", 1, "a field name"),
+            ("! a", 1, "a field name"),
+            ("!a=b", 2, "`.`, `[`, `,` or the end"),
+            ("!é", 1, "a field name"),
+        ] {
+            let error = FieldSelector::parse_extended(text).unwrap_err();
+            assert_eq!((error.position, error.expected), (position, expected), "{text:?}");
+            assert!(FieldSelector::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_grammar_of_kubernetes_has_no_more_than_it_had() {
+        for text in ["a in (b)", "a notin (b)", "a exists", "!a", " a=b", "a=b, c=d"] {
+            assert!(FieldSelector::parse(text).is_err(), "{text:?}");
+            assert!(FieldSelector::parse_extended(text).is_ok(), "{text:?}");
+        }
     }
 }

@@ -27,20 +27,56 @@ use super::parser::{Cursor, FieldSelectorError};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct FieldPath {
     text: Box<str>,
-    steps: Box<[Step]>,
+    steps: Box<[FieldStep]>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Step {
+/// One step of a [`FieldPath`]: from a value to one that lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum FieldStep {
+    /// To the member of this name, if the value is an object.
     Name(Box<str>),
+    /// `[0]`: to this element, if the value is an array.
     Element(usize),
+    /// `[*]`: to each element, if the value is an array.
     AnyElement,
+}
+
+/// What a [`FieldPath`] leads to, as a [`FieldRequirement`](super::FieldRequirement) sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldValue<'a> {
+    /// Nothing, or null.
+    Missing,
+    /// A text, or the JSON text of a number or a boolean.
+    Text(&'a str),
+    /// An object or an array.
+    Structure,
 }
 
 impl FieldPath {
     /// The path as text, in its one spelling.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The steps, from the object on.
+    pub fn steps(&self) -> &[FieldStep] {
+        &self.steps
+    }
+
+    /// Reads as far as the path goes, and answers what stands behind it. An error's position is counted from
+    /// the beginning of this text.
+    ///
+    /// ```
+    /// use informer_model::FieldPath;
+    ///
+    /// let (path, rest) = FieldPath::parse_prefix("spec.replicas,metadata.name")?;
+    /// assert_eq!((path.as_str(), rest), ("spec.replicas", ",metadata.name"));
+    /// # Ok::<(), informer_model::FieldSelectorError>(())
+    /// ```
+    pub fn parse_prefix(text: &str) -> Result<(Self, &str), FieldSelectorError> {
+        let mut cursor = Cursor::new("field path", text);
+        let path = Self::read(&mut cursor)?;
+        Ok((path, cursor.rest()))
     }
 
     /// Reads as far as the path goes.
@@ -60,30 +96,30 @@ impl FieldPath {
         }
     }
 
-    /// Whether one of the fields that the path leads to has this text.
-    pub(super) fn any_equals(&self, object: &Value, text: &str) -> bool {
-        any_equals(Some(object), &self.steps, text)
+    /// Whether one of the values that the path leads to is wanted.
+    pub(super) fn any(&self, object: &Value, wanted: impl Fn(FieldValue<'_>) -> bool) -> bool {
+        any(Some(object), &self.steps, &wanted)
     }
 }
 
 /// Recursion is for `[*]` alone: it goes as deep as the object does, however long the path is.
-fn any_equals(mut value: Option<&Value>, steps: &[Step], text: &str) -> bool {
+fn any(mut value: Option<&Value>, steps: &[FieldStep], wanted: &impl Fn(FieldValue<'_>) -> bool) -> bool {
     for (i, step) in steps.iter().enumerate() {
         value = match step {
-            Step::Name(name) => value.and_then(|value| value.get(&**name)),
-            Step::Element(index) => value.and_then(|value| value.get(index)),
-            Step::AnyElement => {
+            FieldStep::Name(name) => value.and_then(|value| value.get(&**name)),
+            FieldStep::Element(index) => value.and_then(|value| value.get(index)),
+            FieldStep::AnyElement => {
                 let mut elements = value.and_then(Value::as_array).into_iter().flatten();
-                return elements.any(|element| any_equals(Some(element), &steps[i + 1..], text));
+                return elements.any(|element| any(Some(element), &steps[i + 1..], wanted));
             }
         };
     }
     match value {
-        None | Some(Value::Null) => text.is_empty(),
-        Some(Value::String(value)) => value == text,
-        Some(Value::Bool(value)) => text == if *value { "true" } else { "false" },
-        Some(Value::Number(value)) => value.to_string() == text,
-        Some(Value::Array(_) | Value::Object(_)) => false,
+        None | Some(Value::Null) => wanted(FieldValue::Missing),
+        Some(Value::String(text)) => wanted(FieldValue::Text(text)),
+        Some(Value::Bool(value)) => wanted(FieldValue::Text(if *value { "true" } else { "false" })),
+        Some(Value::Number(number)) => wanted(FieldValue::Text(&number.to_string())),
+        Some(Value::Array(_) | Value::Object(_)) => wanted(FieldValue::Structure),
     }
 }
 
@@ -91,26 +127,26 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '$')
 }
 
-fn plain_name(cursor: &mut Cursor<'_>) -> Result<Step, FieldSelectorError> {
+fn plain_name(cursor: &mut Cursor<'_>) -> Result<FieldStep, FieldSelectorError> {
     match cursor.take_while(is_plain) {
         "" => Err(cursor.error("a field name")),
-        name => Ok(Step::Name(name.into())),
+        name => Ok(FieldStep::Name(name.into())),
     }
 }
 
 /// What stands between brackets, of which the first is read already.
-fn bracket(cursor: &mut Cursor<'_>, at_root: bool) -> Result<Step, FieldSelectorError> {
+fn bracket(cursor: &mut Cursor<'_>, at_root: bool) -> Result<FieldStep, FieldSelectorError> {
     let start = *cursor;
     let step = if let Some(quote) = cursor.take_if(|c| matches!(c, '\'' | '"')) {
         quoted_name(cursor, quote)?
     } else if at_root {
         return Err(start.error("a field name in quotes"));
     } else if cursor.eat("*") {
-        Step::AnyElement
+        FieldStep::AnyElement
     } else {
         match cursor.take_while(|c| c.is_ascii_digit()) {
             "" => return Err(start.error("an index, `*` or a field name in quotes")),
-            index => Step::Element(index.parse().map_err(|_| start.error("a smaller index"))?),
+            index => FieldStep::Element(index.parse().map_err(|_| start.error("a smaller index"))?),
         }
     };
     match cursor.eat("]") {
@@ -120,7 +156,7 @@ fn bracket(cursor: &mut Cursor<'_>, at_root: bool) -> Result<Step, FieldSelector
 }
 
 /// A name up to the closing quote, without its escapes.
-fn quoted_name(cursor: &mut Cursor<'_>, quote: char) -> Result<Step, FieldSelectorError> {
+fn quoted_name(cursor: &mut Cursor<'_>, quote: char) -> Result<FieldStep, FieldSelectorError> {
     let mut name = String::new();
     loop {
         name.push_str(cursor.take_while(|c| c != quote && c != '\\'));
@@ -128,28 +164,28 @@ fn quoted_name(cursor: &mut Cursor<'_>, quote: char) -> Result<Step, FieldSelect
             let escaped = cursor.take_if(|c| matches!(c, '\\' | '\'' | '"'));
             name.push(escaped.ok_or_else(|| cursor.error(r#"`\`, `'` or `"` after the backslash"#))?);
         } else if cursor.take_if(|c| c == quote).is_some() {
-            return Ok(Step::Name(name.into()));
+            return Ok(FieldStep::Name(name.into()));
         } else {
             return Err(cursor.error("the closing quote"));
         }
     }
 }
 
-fn spell(steps: &[Step]) -> String {
+fn spell(steps: &[FieldStep]) -> String {
     let mut text = String::new();
     for step in steps {
         match step {
-            Step::Name(name) if !name.is_empty() && name.chars().all(is_plain) => {
+            FieldStep::Name(name) if !name.is_empty() && name.chars().all(is_plain) => {
                 text.push_str(if text.is_empty() { "" } else { "." });
                 text.push_str(name);
             }
-            Step::Name(name) => {
+            FieldStep::Name(name) => {
                 text.push_str("['");
                 text.push_str(&name.replace('\\', r"\\").replace('\'', r"\'"));
                 text.push_str("']");
             }
-            Step::Element(index) => text.push_str(&format!("[{index}]")),
-            Step::AnyElement => text.push_str("[*]"),
+            FieldStep::Element(index) => text.push_str(&format!("[{index}]")),
+            FieldStep::AnyElement => text.push_str("[*]"),
         }
     }
     text
@@ -161,9 +197,9 @@ impl FromStr for FieldPath {
     fn from_str(text: &str) -> Result<Self, FieldSelectorError> {
         let mut cursor = Cursor::new("field path", text);
         let path = Self::read(&mut cursor)?;
-        match cursor.peek() {
-            None => Ok(path),
-            Some(_) => Err(cursor.error("`.`, `[` or the end")),
+        match cursor.rest() {
+            "" => Ok(path),
+            _ => Err(cursor.error("`.`, `[` or the end")),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! messages that are something else in JSON.
 
 mod check;
+mod complete;
 mod envelope;
 mod error;
 mod form;
@@ -17,6 +18,7 @@ mod wire;
 use serde_json::Value;
 
 pub use check::check_fields;
+pub use complete::complete_fields;
 pub use error::{ProtobufError, ProtobufErrorKind};
 
 /// How deep messages may be nested. Objects of Kubernetes are about twenty deep, schemas in custom resource

@@ -21,12 +21,14 @@ impl Status {
     }
 
     /// A response with an HTTP code and a body that is not a `Status`, from a proxy perhaps. The message shows
-    /// how the body begins, a cause has all of it.
+    /// how the body begins, a cause has all of it. A 404 is what a server says of a group that it does not serve.
     pub fn from_response(code: u16, body: impl Into<String>) -> Self {
         let (reason, body) = (Reason::of_code(code).unwrap_or_default(), body.into());
         let beginning: String = body.trim_start().chars().take(100).take_while(|c| !c.is_control()).collect();
-        let message =
-            format!("the server answered with HTTP code {code} and not with a Status: {beginning:?}");
+        let message = match code {
+            404 => format!("the server could not find the requested resource: {beginning:?}"),
+            _ => format!("the server answered with HTTP code {code} and not with a Status: {beginning:?}"),
+        };
         let cause = StatusCause::new(StatusCause::UNEXPECTED_SERVER_RESPONSE, "", body);
         Self { code, ..Self::failure(reason, message) }.with_causes([cause])
     }

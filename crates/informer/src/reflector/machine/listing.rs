@@ -24,6 +24,8 @@ impl Machine {
             ..ListOptions::default()
         }));
         self.state = State::Listing(Listing { version, limit, pages: 0, objects: 0, heard: now });
+        // A list tells all that a probe would.
+        self.probe_at = None;
     }
 
     pub(super) fn page(&mut self, now: Duration, end: PageEnd, objects: u64, actions: &mut Vec<Action>) {

@@ -43,7 +43,9 @@ impl Machine {
                 watching.opened = Some(now);
                 watching.heard = now;
                 let suspicious = watching.suspicious;
-                self.probe_at = self.settings.probe_period.map(|period| now + period);
+                // Watches that never last as long as the period must not put the probe off for ever.
+                let due = self.settings.probe_period.map(|period| now + period);
+                self.probe_at = due.map(|due| self.probe_at.map_or(due, |before| before.min(due)));
                 if suspicious && self.probe_at.is_some() {
                     self.probe(now, actions);
                 }

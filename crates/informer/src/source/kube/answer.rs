@@ -43,7 +43,7 @@ pub(super) async fn open(
     let is_json = content_type.as_deref().is_none_or(|value| {
         value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
     });
-    if code != 200 || !is_json {
+    if !matches!(code, 200 | 201) || !is_json {
         let text = read_error(&mut body, gzip).await;
         let content_type = content_type.unwrap_or_default();
         return Err(SourceError::Malformed(format!(

@@ -1,0 +1,287 @@
+//! Everything that is in memory: one [`Collection`] for each resource that somebody has asked for.
+//!
+//! A collection begins with the first request for its resource and ends when nobody has asked for long enough. What is
+//! not to be served at all never gets here.
+
+pub(crate) mod changes;
+pub(crate) mod collection;
+pub(crate) mod memory;
+mod secrets;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use informer::{
+    RawObject, SharedInformerFactory,
+    discovery::{Catalog, Discovery, ResolveError, ServedResource},
+    source::SourceError,
+};
+use informer_model::{BUILTIN_KINDS, Reason, ResourceArg, Status};
+use informer_serving::table::{Columns, PrinterColumn};
+use kube::Client;
+use serde_json::Value;
+use tokio::{
+    sync::Mutex as AsyncMutex,
+    time::{Instant, sleep, timeout},
+};
+
+use changes::Depth;
+use collection::Collection;
+
+pub(crate) use secrets::Secrets;
+
+/// How long a CustomResourceDefinition is waited for. Without it the table has fewer columns.
+const DEFINITION_WITHIN: Duration = Duration::from_secs(5);
+
+/// How old the list of all resources may be when somebody asks for it.
+const CATALOG_AGE: Duration = Duration::from_secs(20);
+
+/// All collections.
+pub(crate) struct Cache {
+    discovery: Discovery,
+    factory: SharedInformerFactory,
+    secrets: Secrets,
+    /// The factory of secrets, which keeps only what may be shown of them.
+    secrets_factory: SharedInformerFactory,
+    collections: Mutex<BTreeMap<String, Entry>>,
+    /// Held while one begins or ends, so that nothing begins with an informer that is about to end.
+    changing: AsyncMutex<()>,
+    limits: CacheLimits,
+    /// When the catalog was last asked for.
+    asked: Mutex<Option<Instant>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    collection: Arc<Collection>,
+    /// It stays, whether somebody asks or not.
+    stays: bool,
+}
+
+/// How much a [`Cache`] may hold, and for how long.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CacheLimits {
+    /// Resident memory above which nothing new begins.
+    pub(crate) memory: Option<u64>,
+    /// What nobody has asked for in this time ends.
+    pub(crate) idle: Option<Duration>,
+    /// What is kept of the changes of each resource.
+    pub(crate) depth: Depth,
+}
+
+impl Cache {
+    pub(crate) fn new(
+        discovery: Discovery,
+        factory: SharedInformerFactory,
+        secrets: Secrets,
+        secrets_factory: SharedInformerFactory,
+        limits: CacheLimits,
+    ) -> Self {
+        let (collections, changing) = (Mutex::default(), AsyncMutex::default());
+        let asked = Mutex::default();
+        Self { discovery, factory, secrets, secrets_factory, collections, changing, limits, asked }
+    }
+
+    pub(crate) fn limits(&self) -> &CacheLimits {
+        &self.limits
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.factory.client()
+    }
+
+    /// What can be asked for.
+    pub(crate) async fn catalog(&self) -> Result<Arc<Catalog>, Status> {
+        let mut catalog = self.discovery.catalog().await.map_err(|error| unreachable(&error))?;
+        if self.secrets == Secrets::Hidden {
+            Arc::make_mut(&mut catalog).resources.retain(|served| !secrets::is_secret(served));
+        }
+        Ok(catalog)
+    }
+
+    /// The same, asked for anew if that was not done in the last seconds: a new kind of resource shows soon.
+    pub(crate) async fn recent_catalog(&self) -> Result<Arc<Catalog>, Status> {
+        let is_due = {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = asked.is_none_or(|asked| asked.elapsed() > CATALOG_AGE);
+            if is_due {
+                *asked = Some(Instant::now());
+            }
+            is_due
+        };
+        // Where that fails, what was known is shown.
+        if is_due && let Err(error) = self.discovery.refresh().await {
+            tracing::warn!(%error, "the cluster does not say what it serves");
+        }
+        self.catalog().await
+    }
+
+    /// What a name means.
+    pub(crate) async fn resolve(&self, resource: &ResourceArg) -> Result<ServedResource, Status> {
+        let served = self.discovery.resolve(resource).await.map_err(|error| match error {
+            ResolveError::Name(_) => Status::bad_request(error.to_string()),
+            ResolveError::Unknown { .. } => Status::failure(Reason::NotFound, error.to_string()),
+            ResolveError::Verbs { .. } => Status::failure(Reason::MethodNotAllowed, error.to_string()),
+            ResolveError::Server(error) => unreachable(&error),
+        })?;
+        if self.secrets == Secrets::Hidden && secrets::is_secret(&served) {
+            let why =
+                "this gateway does not serve secrets; it does when it is started with --include-secrets";
+            return Err(Status::forbidden("secrets", "", "", why));
+        }
+        Ok(served)
+    }
+
+    /// The objects of a resource, complete.
+    pub(crate) async fn collection(&self, served: &ServedResource) -> Result<Arc<Collection>, Status> {
+        let collection = self.begin(served, false).await?;
+        collection.ready().await?;
+        Ok(collection)
+    }
+
+    /// Begins with a resource that stays, and waits for it.
+    pub(crate) async fn preload(&self, resource: &ResourceArg) -> Result<Arc<Collection>, Status> {
+        let collection = self.begin(&self.resolve(resource).await?, true).await?;
+        collection.ready().await?;
+        Ok(collection)
+    }
+
+    /// All that are in memory now, by path.
+    pub(crate) fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections().values().map(|entry| Arc::clone(&entry.collection)).collect()
+    }
+
+    /// One that is in memory now; asking for it is no use of it.
+    pub(crate) fn peek(&self, path: &str) -> Option<Arc<Collection>> {
+        self.collections().get(path).map(|entry| Arc::clone(&entry.collection))
+    }
+
+    async fn begin(&self, served: &ServedResource, stays: bool) -> Result<Arc<Collection>, Status> {
+        let path = collection::path(served);
+        if let Some(running) = self.running(&path, stays) {
+            return Ok(running);
+        }
+        let columns = self.columns(served).await;
+        let _changing = self.changing.lock().await;
+        if let Some(running) = self.running(&path, stays) {
+            return Ok(running);
+        }
+        self.check_memory(served)?;
+        let factory = if secrets::is_secret(served) { &self.secrets_factory } else { &self.factory };
+        let resource = served.resource().map_err(Status::internal_error)?;
+        let resource = factory.for_resource_as::<RawObject>(resource).await;
+        let informer =
+            resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
+        let collection = Arc::new(Collection::new(served.clone(), informer, columns, self.limits.depth)?);
+        factory.start().map_err(|_| Status::service_unavailable("the gateway is shutting down"))?;
+        tracing::info!(resource = path, "listing and watching");
+        self.collections().insert(path, Entry { collection: Arc::clone(&collection), stays });
+        Ok(collection)
+    }
+
+    fn running(&self, path: &str, stays: bool) -> Option<Arc<Collection>> {
+        let mut collections = self.collections();
+        let entry = collections.get_mut(path)?;
+        entry.stays |= stays;
+        entry.collection.touch();
+        Some(Arc::clone(&entry.collection))
+    }
+
+    fn check_memory(&self, served: &ServedResource) -> Result<(), Status> {
+        let Some(limit) = self.limits.memory else { return Ok(()) };
+        let used = memory::resident()
+            .unwrap_or_else(|| self.all().iter().map(|collection| collection.snapshot().wire_bytes()).sum());
+        if used < limit {
+            return Ok(());
+        }
+        let mut status = Status::failure(
+            Reason::from("InsufficientStorage"),
+            format!(
+                "{} would not fit: the gateway has {} MiB in memory and --memory-limit is {} MiB; raise it, or wait for idle resources to go",
+                served.name(),
+                used >> 20,
+                limit >> 20
+            ),
+        );
+        status.code = 507;
+        Err(status)
+    }
+
+    /// The columns of a resource's table; those of a custom one are in its definition.
+    async fn columns(&self, served: &ServedResource) -> Columns {
+        let api = &served.api;
+        if BUILTIN_KINDS.iter().any(|builtin| builtin.group == api.group && builtin.plural == api.plural) {
+            return Columns::of(&api.group, &api.plural);
+        }
+        let uri =
+            format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}.{}", api.plural, api.group);
+        let definition = async {
+            let request = http::Request::get(uri).body(Vec::new()).ok()?;
+            self.client().request::<Value>(request).await.ok()
+        };
+        match timeout(DEFINITION_WITHIN, definition).await {
+            Ok(Some(definition)) => Columns::custom(&PrinterColumn::of_crd(&definition, &api.version)),
+            _ => {
+                tracing::debug!(
+                    resource = served.name(),
+                    "no definition, so its table shows name and age only"
+                );
+                Columns::custom(&[])
+            }
+        }
+    }
+
+    /// Ends what nobody has asked for in a long time, for as long as it is polled.
+    pub(crate) async fn end_idle(&self) {
+        let Some(limit) = self.limits.idle else { return std::future::pending().await };
+        let look = (limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
+        loop {
+            sleep(look).await;
+            self.end_idle_since(limit).await;
+        }
+    }
+
+    async fn end_idle_since(&self, limit: Duration) {
+        let _changing = self.changing.lock().await;
+        let is_idle =
+            |entry: &Entry| !entry.stays && entry.collection.idle().is_some_and(|idle| idle >= limit);
+        let idle: Vec<Arc<Collection>> = {
+            let mut collections = self.collections();
+            let (idle, rest) =
+                std::mem::take(&mut *collections).into_iter().partition(|(_, entry)| is_idle(entry));
+            *collections = rest;
+            let idle: BTreeMap<String, Entry> = idle;
+            idle.into_values().map(|entry| entry.collection).collect()
+        };
+        for collection in idle {
+            tracing::info!(resource = collection.path, "nobody asks for it: no longer in memory");
+            for factory in [&self.factory, &self.secrets_factory] {
+                factory.stop(&collection.informer).await;
+            }
+        }
+    }
+
+    /// Ends everything.
+    pub(crate) async fn shutdown(&self) {
+        self.factory.shutdown().await;
+        self.secrets_factory.shutdown().await;
+    }
+
+    fn collections(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.collections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unreachable(error: &SourceError) -> Status {
+    match error.status() {
+        Some(status) if matches!(status.code, 401 | 403) => Status::failure(
+            Reason::Forbidden,
+            format!("the cluster refuses discovery to the gateway: {error}"),
+        ),
+        _ => Status::service_unavailable(format!("the cluster does not say what it serves: {error}"))
+            .with_retry_after(5),
+    }
+}

@@ -1,0 +1,73 @@
+//! What is kept of Secrets, which is all that can ever be served of them.
+
+use informer::{RawObject, discovery::ServedResource, queue::Transform};
+use serde_json::Value;
+
+/// The annotation in which kubectl keeps what was applied: a copy of all values.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What is served of Secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    /// Nothing, and nothing is asked for.
+    Hidden,
+    /// That they are there, but not what is in them.
+    Metadata,
+    /// All, to those who may see it.
+    Whole,
+}
+
+pub(super) fn is_secret(served: &ServedResource) -> bool {
+    served.api.group.is_empty() && served.api.plural == "secrets"
+}
+
+impl Secrets {
+    /// Takes out of each Secret what is not to be kept.
+    pub(crate) fn transform(self) -> Transform<RawObject> {
+        let redact = Transform::new(move |raw: &mut RawObject| -> serde_json::Result<()> {
+            let mut secret = raw.value()?;
+            self.redact(&mut secret);
+            *raw = RawObject::new(secret.to_string())?;
+            Ok(())
+        });
+        redact.then(RawObject::trim())
+    }
+
+    fn redact(self, secret: &mut Value) {
+        if let Some(annotations) = secret.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+        {
+            annotations.remove(LAST_APPLIED);
+        }
+        if let (Some(secret), false) = (secret.as_object_mut(), self == Self::Whole) {
+            secret.retain(|member, _| matches!(member.as_str(), "apiVersion" | "kind" | "metadata" | "type"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use informer::Object;
+
+    const SECRET: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","labels":{"x":"y"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"c2VjcmV0","note":"n"}},"data":{"p":"c2VjcmV0"},"stringData":{"q":"c2VjcmV0"},"type":"Opaque","immutable":true}"#;
+
+    fn kept(secrets: Secrets) -> Object<RawObject> {
+        let object = Object::new(serde_json::from_str::<RawObject>(SECRET).unwrap()).unwrap();
+        secrets.transform().apply(object).unwrap()
+    }
+
+    #[test]
+    fn of_a_secret_only_the_metadata_is_kept() {
+        let kept = kept(Secrets::Metadata);
+        assert!(!kept.json().contains("c2VjcmV0"), "{}", kept.json());
+        assert!(kept.json().contains("note") && kept.json().contains("Opaque"));
+        assert_eq!(kept.labels().get("x"), Some("y"));
+    }
+
+    #[test]
+    fn a_whole_secret_has_its_values_but_not_what_was_applied() {
+        let value = kept(Secrets::Whole).value().unwrap();
+        assert_eq!(value["data"]["p"], "c2VjcmV0");
+        assert_eq!(value["metadata"]["annotations"], serde_json::json!({"note": "n"}));
+    }
+}

@@ -1,0 +1,31 @@
+//! A cluster from memory, over HTTP: one process watches the cluster, everybody else asks it.
+//!
+//! A [`Gateway`] keeps what is asked for in the caches of shared informers and answers from there: lists with label and
+//! field selectors, order, pages and projections; the reading half of the Kubernetes API, so that `kubectl --server`
+//! works; live streams of server-sent events; and a page that shows it all. It never writes to the cluster.
+//!
+//! It serves the loopback interface to everybody on the machine. Any other address needs TLS and tokens of the cluster,
+//! see [`Auth`].
+
+#![allow(clippy::result_large_err, reason = "the error of a request is its answer, and made once")]
+
+mod access;
+mod answer;
+mod app;
+mod cache;
+mod follow;
+mod gateway;
+mod guard;
+mod listener;
+mod listing;
+mod log_limit;
+mod metrics;
+mod pages;
+mod present;
+mod query;
+mod routes;
+mod tls;
+
+pub use gateway::{Auth, Gateway, GatewayBuilder, ServeError};
+pub use guard::{AllowedHost, NotAHost};
+pub use tls::{Tls, TlsError};

@@ -1,0 +1,200 @@
+//! The Kubernetes API, for reading: discovery, lists, single objects and watches, from memory.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{RawQuery, Request, State},
+    response::Response,
+};
+use http::{HeaderMap, HeaderValue, header};
+use informer::discovery::ServedResource;
+use informer_model::{GroupVersionResource, ObjectKey, ResourceArg, Status};
+use informer_serving::{
+    discovery,
+    envelope::{LIST_END, ListMeta},
+    media::{self, Shape},
+    path::{self, Place, Target},
+};
+use serde_json::Value;
+
+use super::{catalog, watch};
+use crate::{
+    access::Attributes,
+    answer::{self, Frame, Refusal},
+    app::{App, Asker},
+    listing::{Found, fresh},
+    present::{Form, Presentation},
+    query::{Dialect, Query},
+};
+
+/// Everything below `/api` and `/apis`.
+pub(crate) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let headers = request.headers();
+    match path::target(request.uri().path())? {
+        Target::Objects(place) => objects(&app, &asker, place, query.as_deref(), headers).await,
+        target => documents(&app, &asker, &target, headers).await,
+    }
+}
+
+/// What the server says that it serves.
+async fn documents(
+    app: &App,
+    asker: &Asker,
+    target: &Target,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    app.access.require_path(&asker.caller, "/api").await?;
+    let groups = catalog::groups(&*app.cache.recent_catalog().await?);
+    let missing = path::no_such_path;
+    let is_aggregated = || media::aggregated_discovery(headers);
+    let document = match target {
+        Target::Core if is_aggregated()? => return Ok(aggregated(&groups.aggregated_core())),
+        Target::Groups if is_aggregated()? => return Ok(aggregated(&groups.aggregated_groups())),
+        Target::Core => groups.api_versions(discovery::server_address(headers)),
+        Target::Groups => groups.api_group_list(),
+        Target::Group(group) => groups.api_group(group).ok_or_else(missing)?,
+        Target::GroupVersion { group, version } => {
+            groups.api_resource_list(group, version).ok_or_else(missing)?
+        }
+        _ => return Err(missing().into()),
+    };
+    Ok(answer::document(&document))
+}
+
+fn aggregated(document: &Value) -> Response {
+    let mut response = answer::document(document);
+    let r#type = HeaderValue::from_static(media::AGGREGATED_DISCOVERY);
+    response.headers_mut().insert(header::CONTENT_TYPE, r#type);
+    response
+}
+
+/// Objects, or one object.
+async fn objects(
+    app: &Arc<App>,
+    asker: &Asker,
+    place: Place,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    if let Some(part) = &place.subresource {
+        let name = format!("{}/{part}", place.plural);
+        return Err(Status::method_not_allowed(
+            &name,
+            &place.group,
+            "anything: the gateway has no subresources",
+        )
+        .into());
+    }
+    let resource = GroupVersionResource::new(&place.group, &place.version, &place.plural);
+    let resource = resource.map_err(|_| path::no_such_path())?;
+    let served = app.cache.resolve(&ResourceArg::from(resource)).await?;
+    // A client of Kubernetes means the plural of just that group, and a namespace only where there are some.
+    let is_meant = (&served.api.group, &served.api.plural) == (&place.group, &place.plural);
+    if !is_meant || (place.namespace.is_some() && !served.namespaced) {
+        return Err(path::no_such_path().into());
+    }
+    let mut parsed = Query::parse(query, Dialect::Kubernetes)?;
+    if let Some(namespace) = &place.namespace {
+        parsed.text.push_str(&format!("in={}:{namespace};", namespace.len()));
+        parsed.namespaces = [namespace.clone()].into();
+    }
+    let request = watch::Request::parse(query)?;
+    parsed.min_version = parsed.min_version.or_else(|| request.not_older_than.clone());
+    if let Some(name) = place.name.as_deref().filter(|_| !request.watch) {
+        return get(app, asker, &served, place.namespace.as_deref(), name, &request, headers).await;
+    }
+    if let Some(name) = place.name {
+        parsed = parsed.named(name);
+    }
+    let shape = if request.watch { Shape::Watch } else { Shape::List };
+    let form = form(headers, &request, shape, &parsed)?;
+    let parsed = Arc::new(parsed);
+    if request.watch {
+        return watch::open(app, asker, &served, parsed, request, form).await;
+    }
+    list(app, asker, &served, &parsed, form, headers).await
+}
+
+fn form(headers: &HeaderMap, request: &watch::Request, shape: Shape, query: &Query) -> Result<Form, Status> {
+    Ok(match media::form(headers, request.include.as_deref(), shape)? {
+        media::Form::Table(include) => Form::Table(include),
+        media::Form::Metadata => Form::Metadata,
+        media::Form::Object => query.projection.clone().map_or(Form::Whole, Form::Fields),
+    })
+}
+
+async fn list(
+    app: &App,
+    asker: &Asker,
+    served: &ServedResource,
+    query: &Arc<Query>,
+    form: Form,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let name = match form {
+        Form::Table(_) => "table",
+        Form::Metadata => "metadata",
+        _ => "list",
+    };
+    let listing = match app.list(asker, served, query, name, headers).await? {
+        Found::Listing(listing) => listing,
+        Found::NotModified(response) => return Ok(response),
+    };
+    let page = &listing.page;
+    let meta = ListMeta {
+        version: page.selection.version.to_string(),
+        continue_from: page.next.clone(),
+        remaining: page.next.is_some().then(|| page.remaining()),
+    };
+    let presentation = Presentation::new(form, &listing.collection);
+    let frame = Frame { before: presentation.envelope.list_start(&meta), after: LIST_END.to_owned() };
+    Ok(listing.respond(frame, presentation))
+}
+
+async fn get(
+    app: &App,
+    asker: &Asker,
+    served: &ServedResource,
+    namespace: Option<&str>,
+    name: &str,
+    request: &watch::Request,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let api = &served.api;
+    let what =
+        Attributes { verb: "get", group: &api.group, resource: &api.plural, namespace, name: Some(name) };
+    app.access.require(&asker.caller, &what).await?;
+    let missing = || Status::not_found(&api.plural, &api.group, name);
+    let key = ObjectKey::new(namespace, name).map_err(|_| missing())?;
+    let form = form(headers, request, Shape::One, &Query::default())?;
+    let collection = app.cache.collection(served).await?;
+    if let Some(wanted) = &request.not_older_than {
+        app.wait_for_version(&collection, wanted).await?;
+    }
+    let snapshot = collection.snapshot();
+    let object = snapshot.get(&key).ok_or_else(missing)?;
+    let etag = (!matches!(form, Form::Table(_))).then(|| {
+        answer::etag(&[
+            &collection.path,
+            key.as_str(),
+            &format!("{form:?}"),
+            &object.resource_version().to_string(),
+        ])
+    });
+    let known = etag.as_ref().is_some_and(|etag| answer::is_known(headers, etag));
+    let mut response = match known {
+        true => answer::not_modified(),
+        false => answer::json_text(Presentation::new(form, &collection).one(object)),
+    };
+    fresh(response.headers_mut(), &collection, snapshot.resource_version());
+    if let Some(etag) = etag {
+        response.headers_mut().insert(header::ETAG, etag);
+    }
+    Ok(response)
+}

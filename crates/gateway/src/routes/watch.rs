@@ -1,0 +1,303 @@
+//! A watch of Kubernetes: events as lines of JSON, with bookmarks, and 410 when the version is too old.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, header};
+use informer::{Object, RawObject, discovery::ServedResource};
+use informer_model::{ResourceVersion, Status};
+use informer_serving::envelope::{EventType, error_event};
+use rand::RngExt;
+use rand_pcg::Pcg32;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    access::Visible,
+    answer::Refusal,
+    app::{App, Asker, StreamTicket},
+    cache::{changes::Place, collection::Collection},
+    follow::{Follower, Seen},
+    present::{Form, Presentation},
+    query::Query,
+};
+
+/// No watch is longer, whatever is asked for: a client opens another when it ends.
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// How often a watch that wants bookmarks gets one when nothing else comes.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Events are gathered for so long after some were sent, so that a storm is few writes.
+const GATHER: Duration = Duration::from_millis(10);
+/// A piece of what a watch sends is about this long at most.
+const PIECE: usize = 256 * 1024;
+
+/// What only clients of Kubernetes ask.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) watch: bool,
+    /// `includeObject`, for tables.
+    pub(crate) include: Option<String>,
+    /// The version that a get or a list must have at least.
+    pub(crate) not_older_than: Option<ResourceVersion>,
+    version: ResourceVersion,
+    bookmarks: bool,
+    initial_events: Option<bool>,
+    timeout: Option<Duration>,
+}
+
+impl Request {
+    pub(crate) fn parse(query: Option<&str>) -> Result<Self, Status> {
+        let mut request = Self::default();
+        let mut exact = false;
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let flag = || match &*value {
+                "" | "1" | "true" | "True" | "TRUE" | "t" | "T" => Ok(true),
+                "0" | "false" | "False" | "FALSE" | "f" | "F" => Ok(false),
+                _ => Err(Status::bad_request(format!("{name}={value:?} is neither true nor false"))),
+            };
+            match &*name {
+                "watch" => request.watch = flag()?,
+                "allowWatchBookmarks" => request.bookmarks = flag()?,
+                "sendInitialEvents" => request.initial_events = Some(flag()?),
+                "includeObject" => request.include = Some(value.into_owned()),
+                "resourceVersion" => request.version = ResourceVersion::from(&*value),
+                "resourceVersionMatch" => exact = value == "Exact",
+                "timeoutSeconds" => {
+                    let seconds = value.parse().map_err(|_| {
+                        Status::bad_request(format!(
+                            "timeoutSeconds={value:?} is not a whole number of seconds"
+                        ))
+                    })?;
+                    let timeout = Duration::from_secs(seconds).min(LONGEST);
+                    request.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+                }
+                _ => {}
+            }
+        }
+        let version = &request.version;
+        if !version.is_unset() && !version.is_decimal() {
+            return Err(Status::bad_request(format!("resourceVersion={version:?} is not a decimal number")));
+        }
+        if exact && !request.watch {
+            return Err(Status::expired(
+                "resourceVersionMatch=Exact: the gateway has the newest state only; leave it out",
+            ));
+        }
+        if request.initial_events == Some(true) && !request.watch {
+            return Err(Status::bad_request("sendInitialEvents is for watches"));
+        }
+        request.not_older_than =
+            Some(version.clone()).filter(|version| !version.is_unset() && *version != "0".into());
+        Ok(request)
+    }
+}
+
+/// Opens a watch.
+pub(crate) async fn open(
+    app: &Arc<App>,
+    asker: &Asker,
+    served: &ServedResource,
+    query: Arc<Query>,
+    request: Request,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let (collection, visible) = app.open(asker, "watch", served, &query).await?;
+    let ticket = app.streams.ticket(asker)?;
+    let presentation = Presentation::new(form, &collection);
+    let timeout = request
+        .timeout
+        .unwrap_or_else(|| Duration::from_secs(rand::make_rng::<Pcg32>().random_range(1_800..3_600)));
+    let mut watch = Watch {
+        app: Arc::clone(app),
+        asker: asker.clone(),
+        served: served.clone(),
+        collection,
+        ways: ["ADDED", "MODIFIED", "DELETED"].map(|event| presentation.way(event)),
+        presentation,
+        visible,
+        query,
+        follower: None,
+        initial: VecDeque::new(),
+        initial_end: None,
+        bookmarks: request.bookmarks,
+        ends: Instant::now() + timeout,
+        next_bookmark: Instant::now() + BOOKMARK_EVERY,
+        next_check: app.next_check(),
+        gathered_until: Instant::now(),
+        ended: false,
+        _ticket: ticket,
+    };
+    watch.begin(&request).await?;
+    let pieces = stream::unfold(watch, |mut watch| async move {
+        let piece = watch.next().await?;
+        Some((Ok::<_, Infallible>(piece), watch))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+struct Watch {
+    app: Arc<App>,
+    asker: Asker,
+    served: ServedResource,
+    collection: Arc<Collection>,
+    presentation: Presentation,
+    visible: Visible,
+    query: Arc<Query>,
+    /// None when the version was too old: there is only one event then, which says so.
+    follower: Option<Follower>,
+    /// What is there already, still to be told.
+    initial: VecDeque<Object<RawObject>>,
+    /// The version of that, where its end is to be marked.
+    initial_end: Option<ResourceVersion>,
+    bookmarks: bool,
+    /// By event.
+    ways: [u64; 3],
+    ends: Instant,
+    next_bookmark: Instant,
+    next_check: Instant,
+    gathered_until: Instant,
+    ended: bool,
+    _ticket: StreamTicket,
+}
+
+impl Watch {
+    async fn begin(&mut self, request: &Request) -> Result<(), Status> {
+        let from_now = request.not_older_than.is_none();
+        let initial = request.initial_events.unwrap_or(from_now);
+        let (changes, store) = (&self.collection.changes, &self.collection.store);
+        let place = request.not_older_than.clone().map(Place::of);
+        if let Some(place) = &place
+            && changes.is_ahead(place, store)
+        {
+            self.app.wait_for_version(&self.collection, place.version()).await?;
+        }
+        let cursor = match place {
+            Some(place) if !initial => changes.after(&place).ok(),
+            _ => {
+                let (snapshot, cursor) = self.collection.snapshot_to_follow();
+                self.initial_end =
+                    (request.initial_events == Some(true)).then(|| snapshot.resource_version().clone());
+                if initial {
+                    self.initial = self.query.select_aside(snapshot, &self.visible).await.objects.into();
+                }
+                Some(cursor)
+            }
+        };
+        self.follower =
+            cursor.map(|cursor| Follower::new(cursor, &self.collection, &self.query, &self.visible));
+        Ok(())
+    }
+
+    /// The next piece of the answer; none at its end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if self.follower.is_none() {
+            self.ended = true;
+            return Some(expired());
+        }
+        if !self.initial.is_empty() {
+            // Who reads slowly is asked about like everybody else.
+            if Instant::now() >= self.next_check && !self.still_allowed().await {
+                self.ended = true;
+                return None;
+            }
+            return Some(self.initial_piece());
+        }
+        if let Some(version) = self.initial_end.take() {
+            return Some(self.bookmark(&version, true));
+        }
+        loop {
+            sleep_until(self.gathered_until.min(self.ends)).await;
+            if self.app.is_stopping() || Instant::now() >= self.ends {
+                self.ended = true;
+                let version = self.follower.as_ref()?.seen().version().clone();
+                return self.bookmarks.then(|| self.bookmark(&version, false));
+            }
+            if Instant::now() >= self.next_check && !self.still_allowed().await {
+                self.ended = true;
+                return None;
+            }
+            match self.follower.as_mut()?.take() {
+                Ok(seen) if !seen.is_empty() => {
+                    self.gathered_until = Instant::now() + GATHER;
+                    return Some(self.events(&seen));
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    self.ended = true;
+                    return Some(expired());
+                }
+            }
+            if self.bookmarks && Instant::now() >= self.next_bookmark {
+                self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+                let version = self.follower.as_ref()?.seen().version().clone();
+                return Some(self.bookmark(&version, false));
+            }
+            // A bookmark that nobody wants is no reason to wake up: it would be due for ever.
+            let bookmark = if self.bookmarks { self.next_bookmark } else { self.ends };
+            let wake = self.ends.min(bookmark).min(self.next_check);
+            tokio::select! {
+                () = self.follower.as_ref()?.wait() => {}
+                () = sleep_until(wake) => {}
+                () = self.app.stopping() => {}
+            }
+        }
+    }
+
+    async fn still_allowed(&mut self) -> bool {
+        self.next_check = self.app.next_check();
+        match self.app.reopen(&mut self.asker, &self.served, &self.query).await {
+            Ok(visible) => visible == self.visible,
+            Err(_) => false,
+        }
+    }
+
+    fn initial_piece(&mut self) -> Bytes {
+        let mut piece = Vec::new();
+        while piece.len() < PIECE
+            && let Some(object) = self.initial.pop_front()
+        {
+            piece.extend_from_slice(&self.event(EventType::Added, &object));
+        }
+        piece.into()
+    }
+
+    fn events(&mut self, seen: &[Seen]) -> Bytes {
+        let mut piece = Vec::new();
+        for Seen { event, change, object } in seen {
+            // The first row of a table brings the columns along; nobody else's does.
+            let line = match self.presentation.envelope.owes_columns() {
+                true => self.event(*event, object),
+                false => change.written(self.way(*event), || event.frame(&self.presentation.one(object))),
+            };
+            piece.extend_from_slice(&line);
+        }
+        piece.into()
+    }
+
+    fn way(&self, event: EventType) -> u64 {
+        self.ways.get(event as usize).copied().unwrap_or_default()
+    }
+
+    fn event(&mut self, event: EventType, object: &Object<RawObject>) -> Bytes {
+        let line = event.frame(&self.presentation.one(object));
+        self.presentation.envelope.mark_columns_told();
+        line
+    }
+
+    fn bookmark(&mut self, version: &ResourceVersion, initial_end: bool) -> Bytes {
+        let line = self.presentation.envelope.bookmark(&version.to_string(), initial_end);
+        self.presentation.envelope.mark_columns_told();
+        line
+    }
+}
+
+fn expired() -> Bytes {
+    let words = "too old resource version: the gateway no longer knows what came after it";
+    error_event(&Status::expired(words))
+}

@@ -1,0 +1,82 @@
+//! The fuzz target of the router on stable Rust: every seed, and random mutations of them.
+
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+#[path = "../../../fuzz/router_checks.rs"]
+mod router_checks;
+
+/// Pieces of requests: put anywhere, they make more sense than single bytes.
+const PIECES: &[&str] = &[
+    "watch=true",
+    "limit=1",
+    "limit=0",
+    "continue=$t",
+    "resourceVersion=$v",
+    "minResourceVersion=$v",
+    "minResourceVersion=999999999",
+    "sort=-metadata.name,spec.nodeName",
+    "fields=metadata.name,spec.containers[*]",
+    "labelSelector=app%3Dweb",
+    "fieldSelector=status.phase!%3DRunning",
+    "namespace=default",
+    "as=table",
+    "explain=1",
+    "interval=100ms",
+    "lastEventId=$v",
+    "lastEventId=1",
+    "sendInitialEvents=true",
+    "allowWatchBookmarks=1",
+    "timeoutSeconds=",
+    "18446744073709551615",
+    "-1",
+    "1e400",
+    "depth=3",
+    "resources=pods,replicasets",
+    "labels[app]=web",
+    "&",
+    "?",
+    "/",
+    "//",
+    "=",
+    "%",
+    "%00",
+    "%2f",
+    "%2e%2e",
+    "%ff",
+    "..",
+    ";",
+    "[",
+    "]",
+    "'",
+    "\"",
+    "(",
+    ")",
+    ",",
+    "!",
+    "GET ",
+    "HEAD ",
+    "POST ",
+    "/core/v1/pods",
+    "/api/v1/namespaces/default/pods/pod-0",
+    "/_stream/core/v1/pods",
+    "/apis/apps/v1/deployments",
+    "secrets",
+    "deployments",
+    "\n\n",
+    "\nHost: evil.example.com",
+    "\nAccept: ",
+    "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "\nIf-None-Match: $e",
+    "\nLast-Event-ID: $v",
+    "\nAccept-Encoding: gzip",
+    "\nOrigin: null",
+    "\nContent-Length: 5",
+    "\u{1e}",
+    "\u{e9}",
+    "\0",
+];
+
+#[test]
+fn router() {
+    corpus::run("router", PIECES, router_checks::router);
+}

@@ -1,0 +1,18 @@
+//! Streams of server-sent events, as a client sees them.
+
+#[path = "../access/cluster.rs"]
+#[allow(dead_code, reason = "each test file uses a part")]
+mod cluster;
+mod crowd;
+mod ending;
+mod events;
+mod filters;
+mod histories;
+mod limits;
+mod many;
+mod pace;
+mod resume;
+mod revocation;
+mod snapshot;
+#[path = "../support/mod.rs"]
+mod support;

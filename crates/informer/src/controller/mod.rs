@@ -1,0 +1,372 @@
+//! From events to work: a [`Controller`] turns what informers tell into keys, and calls a function for each of them.
+//!
+//! ```text
+//! informers ─▶ feeds: which keys is this about? ─▶ work queue ─▶ N workers ─▶ reconcile(key)
+//!                                                      ▲                        │ failed: after a while
+//!                                                      └────────────────────────┘ or: in ten minutes
+//! ```
+//!
+//! The function is told a key, not what happened to it: it looks into the caches and brings the world to what they ask for.
+//! One key is never with two workers. Everything between can be had alone: the [queue](crate::workqueue), its limiters,
+//! handlers that fill it.
+
+mod feed;
+mod owner;
+mod worker;
+
+use std::{fmt, future::Future, hash::Hash, time::Duration};
+
+use informer_model::ObjectKey;
+use kube::Resource;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+pub use self::owner::owner_of;
+use self::{
+    feed::{Fed, Feed},
+    worker::Worker,
+};
+use crate::{
+    AnyInformer, Event, Object, SharedInformer, shared::AddHandlerError, sync::Arc, workqueue::WorkQueue,
+};
+
+/// What becomes of a key that was reconciled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing, until something changes.
+    AwaitChange,
+    /// It is looked at again after this time, or earlier if something changes. A zero is for the limiter to stretch, so that
+    /// it cannot become a busy loop.
+    RequeueAfter(Duration),
+}
+
+/// Calls a function for every key that informers say something about.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use informer::{SharedInformerFactory, controller::{Action, Controller}};
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Service}};
+/// use tokio_util::sync::CancellationToken;
+///
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = informer_apiserver::ApiServer::builder().build();
+/// # server.put(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }))?;
+/// # server.put(serde_json::json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" }, "spec": { "ports": [{ "port": 80 }] } }))?;
+/// # let client = server.client();
+/// let factory = SharedInformerFactory::new(client, Duration::ZERO);
+/// let services = factory.core().v1().services();
+/// let controller = Controller::new("services")
+///     .of(&services.informer())
+///     .owns::<Service, Deployment>(&factory.apps().v1().deployments().informer())
+///     .watches(&factory.core().v1().config_maps().informer(), |map| {
+///         map.data.as_ref()?.get("service")?.parse().ok()
+///     })
+///     .workers(4);
+/// factory.start()?;
+///
+/// let stop = CancellationToken::new();
+/// # let ending = stop.clone();
+/// let lister = services.lister();
+/// controller
+///     .run(stop, move |key| {
+///         let (service, ending) = (lister.get(&key), ending.clone());
+///         async move {
+///             println!("{key}: {}", if service.is_ok() { "make it so" } else { "it is gone" });
+/// #           ending.cancel();
+///             Ok::<_, kube::Error>(Action::RequeueAfter(Duration::from_secs(600)))
+///         }
+///     })
+///     .await?;
+/// factory.shutdown().await;
+/// # Ok(()) }
+/// ```
+#[must_use = "a controller does nothing until it is run"]
+pub struct Controller<T = ObjectKey> {
+    name: String,
+    queue: WorkQueue<T>,
+    feeds: Vec<Box<dyn Feed<T>>>,
+    workers: usize,
+    sync_within: Option<Duration>,
+    grace: Duration,
+    on_failure: Option<OnFailure<T>>,
+}
+
+type OnFailure<T> = Arc<dyn Fn(&T, Failure<'_>) + Send + Sync>;
+
+/// A key could not be reconciled. It is tried again when the queue's limiter says so.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Failure<'a> {
+    /// What the function returned, or what its panic said.
+    pub error: &'a str,
+    /// Whether it panicked.
+    pub panicked: bool,
+    /// How often in a row it has failed for this key, where the limiter counts that.
+    pub times: u32,
+}
+
+/// Why a controller does not run, or did not end well.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControllerError {
+    /// Nobody would do the work.
+    #[error("controller {controller:?} has no workers; give it at least one")]
+    NoWorkers {
+        /// The controller's name.
+        controller: String,
+    },
+    /// The queue would hand nothing out.
+    #[error(
+        "the queue of controller {controller:?} is shut down already; a controller needs a new one to run again"
+    )]
+    QueueShutDown {
+        /// The controller's name.
+        controller: String,
+    },
+    /// An informer has stopped, or stopped before its cache was complete.
+    #[error("controller {controller:?}: {reason}")]
+    InformerStopped {
+        /// The controller's name.
+        controller: String,
+        /// Which one, and what that means.
+        reason: String,
+    },
+    /// The caches were not complete in time.
+    #[error(
+        "controller {controller:?} did not start, its caches were not complete after {within:?}: {missing}"
+    )]
+    NotSynced {
+        /// The controller's name.
+        controller: String,
+        /// How long it has waited.
+        within: Duration,
+        /// What each of the others is doing.
+        missing: String,
+    },
+    /// Some calls went on for too long after the stop and were dropped where they were waiting.
+    #[error(
+        "controller {controller:?}: {calls} calls had not ended {grace:?} after the stop and were dropped"
+    )]
+    Unfinished {
+        /// The controller's name.
+        controller: String,
+        /// How many.
+        calls: usize,
+        /// How long they had.
+        grace: Duration,
+    },
+}
+
+impl Controller<ObjectKey> {
+    /// The objects of this informer are what is reconciled, by their keys.
+    pub fn of<K: Send + Sync + 'static>(self, informer: &SharedInformer<K>) -> Self {
+        self.watches_events(informer, |event| [event.key().clone()])
+    }
+
+    /// The objects of this informer belong to others, of kind `Owner`: a change is about the owner that controls them, as
+    /// their owner references say.
+    pub fn owns<Owner, K>(self, informer: &SharedInformer<K>) -> Self
+    where
+        Owner: Resource<DynamicType: Default> + 'static,
+        K: Resource + Send + Sync + 'static,
+    {
+        let kind = Owner::DynamicType::default();
+        self.watches(informer, move |object| owner_of::<Owner>(object.meta(), &kind))
+    }
+}
+
+impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
+    /// A controller with one worker, which hears of nothing yet. The name is for logs and metrics.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let queue = WorkQueue::builder().name(&name).build();
+        Self {
+            name,
+            queue,
+            feeds: Vec::new(),
+            workers: 1,
+            sync_within: None,
+            grace: Duration::from_secs(30),
+            on_failure: None,
+        }
+    }
+
+    /// A change of an object is about these items. When an object changes, what it was and what it is both count.
+    pub fn watches<K, F, I>(self, informer: &SharedInformer<K>, items: F) -> Self
+    where
+        K: Send + Sync + 'static,
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = T>,
+    {
+        self.watches_events(informer, move |event| {
+            let (before, after) = event.objects();
+            before.into_iter().chain(after).flat_map(&items).collect::<Vec<T>>()
+        })
+    }
+
+    /// An event is about these items, or about none: the most general way to choose them.
+    pub fn watches_events<K, F, I>(mut self, informer: &SharedInformer<K>, items: F) -> Self
+    where
+        K: Send + Sync + 'static,
+        F: Fn(&Event<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = T>,
+    {
+        self.feeds.push(feed::new(&self.name, informer, items));
+        self
+    }
+
+    /// How many keys are worked on at the same time. Default: one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Another queue than the default one: with its own limiter or metrics, or one that others fill too. It is shut down when
+    /// the controller ends.
+    pub fn with_queue(mut self, queue: WorkQueue<T>) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// For how long the caches may take to be complete before [`run`](Self::run) gives up. Default: for as long as it takes;
+    /// every half minute a line in the log says what is missing.
+    pub fn sync_within(mut self, within: Duration) -> Self {
+        self.sync_within = Some(within);
+        self
+    }
+
+    /// How long a call may go on after the stop. Default: 30 seconds.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// What is done about a failure besides trying again. Default: a line in the log.
+    pub fn on_failure(mut self, tell: impl Fn(&T, Failure<'_>) + Send + Sync + 'static) -> Self {
+        self.on_failure = Some(Arc::new(tell));
+        self
+    }
+
+    /// The queue: whatever is added there is reconciled too.
+    pub fn queue(&self) -> WorkQueue<T> {
+        self.queue.clone()
+    }
+
+    /// Runs until it is told to stop, or until its queue is shut down.
+    ///
+    /// It waits until all caches are complete, and never runs the informers: their factory does. What existed before comes
+    /// with a low priority, so that what changes meanwhile is not behind it. A call that fails or panics is repeated when the
+    /// limiter says so.
+    ///
+    /// After the stop no call begins any more, those that run may end, and what is queued is dropped: who runs next hears of
+    /// everything again. Dropping the future ends everything at once.
+    pub async fn run<R, F, E>(self, stop: CancellationToken, reconcile: R) -> Result<(), ControllerError>
+    where
+        R: Fn(T) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Action, E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        let controller = || self.name.clone();
+        if self.workers == 0 {
+            return Err(ControllerError::NoWorkers { controller: controller() });
+        }
+        if self.queue.is_shut_down() {
+            return Err(ControllerError::QueueShutDown { controller: controller() });
+        }
+        let fed = Fed::join(&self.feeds, &self.queue).map_err(|error: AddHandlerError| {
+            ControllerError::InformerStopped { controller: controller(), reason: error.to_string() }
+        })?;
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            synced = self.wait_for_caches(&fed) => synced?,
+        }
+        tracing::info!(
+            controller = self.name,
+            workers = self.workers,
+            "controller starts: its caches are complete"
+        );
+        let worker = Worker {
+            name: self.name.clone(),
+            queue: self.queue.clone(),
+            reconcile: Arc::new(reconcile),
+            on_failure: self.on_failure.clone(),
+            stop: stop.clone(),
+        };
+        let mut workers: JoinSet<()> = (0..self.workers).map(|_| worker.clone().run()).collect();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = all_ended(&mut workers) => {}
+        }
+        drop(fed);
+        if timeout(self.grace, all_ended(&mut workers)).await.is_err() {
+            let calls = self.queue.stats().processing;
+            workers.shutdown().await;
+            return Err(ControllerError::Unfinished { controller: controller(), calls, grace: self.grace });
+        }
+        Ok(())
+    }
+
+    async fn wait_for_caches(&self, fed: &Fed<T>) -> Result<(), ControllerError> {
+        let saying_what_is_missing = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                tracing::warn!(controller = self.name, "controller waits for its caches: {}", self.missing());
+            }
+        };
+        // What is later than any moment is never.
+        let within = self.sync_within.and_then(|within| Instant::now().checked_add(within));
+        tokio::select! {
+            biased;
+            synced = fed.synced() => synced.map_err(|error| ControllerError::InformerStopped {
+                controller: self.name.clone(),
+                reason: error.to_string(),
+            }),
+            () = crate::until(within) => Err(ControllerError::NotSynced {
+                controller: self.name.clone(),
+                within: self.sync_within.unwrap_or_default(),
+                missing: self.missing(),
+            }),
+            () = saying_what_is_missing => Ok(()),
+        }
+    }
+
+    /// What those informers are doing that are not synced.
+    fn missing(&self) -> String {
+        let informers = self.feeds.iter().map(|feed| feed.informer());
+        let missing: Vec<String> = informers
+            .filter(|informer: &&dyn AnyInformer| !informer.has_synced())
+            .map(|informer| informer.health().to_string())
+            .collect();
+        if missing.is_empty() {
+            "handlers are still hearing of what is in them".to_owned()
+        } else {
+            missing.join("; ")
+        }
+    }
+}
+
+/// Waits for all workers. A panic that is not one of the function goes on here.
+async fn all_ended(workers: &mut JoinSet<()>) {
+    while let Some(ended) = workers.join_next().await {
+        if let Err(error) = ended
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Controller<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let informers: Vec<&str> = self.feeds.iter().map(|feed| feed.informer().name()).collect();
+        f.debug_struct("Controller")
+            .field("name", &self.name)
+            .field("informers", &informers)
+            .finish_non_exhaustive()
+    }
+}

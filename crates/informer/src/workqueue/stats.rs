@@ -1,0 +1,58 @@
+//! What a queue knows of itself.
+
+use std::{fmt, time::Duration};
+
+/// What a [queue](super::WorkQueue) has measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Items that are queued.
+    pub depth: usize,
+    /// Items that will be queued later.
+    pub delayed: usize,
+    /// Items that a worker has.
+    pub processing: usize,
+    /// Items that were added since the queue was made. One that was queued already does not count.
+    pub adds: u64,
+    /// How often an item was retried.
+    pub retries: u64,
+    /// For how long workers have had what they have now, all together. If this grows and `longest_running` with it, a worker
+    /// is stuck.
+    pub unfinished: Duration,
+    /// For how long the slowest worker has had its item.
+    pub longest_running: Duration,
+}
+
+#[cfg(feature = "prometheus")]
+impl Stats {
+    /// The stats of two queues that go by one name.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.depth += other.depth;
+        self.delayed += other.delayed;
+        self.processing += other.processing;
+        self.adds += other.adds;
+        self.retries += other.retries;
+        self.unfinished = self.unfinished.saturating_add(other.unfinished);
+        self.longest_running = self.longest_running.max(other.longest_running);
+    }
+}
+
+/// Asks a queue how it is doing, and does not keep it alive.
+pub struct Probe(Box<dyn Fn() -> Option<Stats> + Send + Sync>);
+
+impl Probe {
+    pub(super) fn new(ask: impl Fn() -> Option<Stats> + Send + Sync + 'static) -> Self {
+        Self(Box::new(ask))
+    }
+
+    /// What the queue has measured, or `None` if it is gone.
+    pub fn stats(&self) -> Option<Stats> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Probe").field(&self.stats()).finish()
+    }
+}

@@ -1,0 +1,190 @@
+//! The controller of `website.rs`, twice, against one server in this process. Time is paused: it moves when everybody waits.
+
+#[allow(dead_code, reason = "the test has a main of its own")]
+#[path = "../website.rs"]
+mod website;
+
+use std::time::Duration;
+
+use informer::model::Status;
+use informer_apiserver::{ApiServer, Fault, Rule};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Service, events::v1::Event};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+use website::{Website, WebsiteSpec, WebsiteStatus};
+
+/// An instance of the controller.
+struct Instance {
+    stop: CancellationToken,
+    running: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Instance {
+    fn start(client: &Client, identity: &str) -> Self {
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(website::run(client.clone(), identity.to_owned(), stop.clone()));
+        Self { stop, running }
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.running.await.expect("no panic").expect("a good end");
+    }
+
+    /// As if the process were killed: nothing is given back.
+    async fn kill(self) {
+        self.running.abort();
+        assert!(self.running.await.unwrap_err().is_cancelled());
+    }
+}
+
+async fn seconds(count: u64) {
+    sleep(Duration::from_secs(count)).await;
+}
+
+/// In this many seconds every candidate has looked at the lease: at the latest after 2.2 times the retry period of 2 s.
+const LOOK: u64 = 5;
+/// How long a lease is valid after the last sign of life.
+const LEASE: u64 = 15;
+
+/// The cluster as a user sees it.
+struct Cluster(Client);
+
+impl Cluster {
+    fn websites(&self) -> Api<Website> {
+        Api::namespaced(self.0.clone(), "default")
+    }
+
+    async fn deployment(&self) -> Option<Deployment> {
+        Api::namespaced(self.0.clone(), "default").get_opt("blog").await.unwrap()
+    }
+
+    async fn service(&self) -> Option<Service> {
+        Api::namespaced(self.0.clone(), "default").get_opt("blog").await.unwrap()
+    }
+
+    /// Who leads, and the number of the term.
+    async fn leader(&self) -> (String, i32) {
+        let lease = Api::<Lease>::namespaced(self.0.clone(), "default").get("website").await.unwrap();
+        let spec = lease.spec.unwrap();
+        (spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap())
+    }
+
+    async fn set_image(&self, image: &str) {
+        let change = Patch::Merge(json!({ "spec": { "image": image } }));
+        self.websites().patch("blog", &PatchParams::default(), &change).await.unwrap();
+    }
+
+    async fn image(&self) -> String {
+        let spec = self.deployment().await.unwrap().spec.template.spec.unwrap();
+        spec.containers[0].image.clone().unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() {
+    let client = ApiServer::builder().seed(1).build().client();
+    let cluster = Cluster(client.clone());
+    let first = Instance::start(&client, "first");
+    seconds(LOOK).await;
+    let second = Instance::start(&client, "second");
+    seconds(LOOK).await;
+    assert_eq!(cluster.leader().await, ("first".to_owned(), 1));
+
+    // A website is made: its deployment, its service, its finalizer.
+    let spec = WebsiteSpec { image: "blog:1".to_owned(), replicas: 3 };
+    cluster.websites().create(&PostParams::default(), &Website::new("blog", spec)).await.unwrap();
+    seconds(1).await;
+    let deployment = cluster.deployment().await.unwrap();
+    assert_eq!(deployment.spec.replicas, Some(3));
+    assert_eq!(deployment.owner_references()[0].kind, "Website");
+    assert_eq!(deployment.annotations()["website.default.lease.informer/fence"], "1");
+    assert_eq!(cluster.service().await.unwrap().spec.unwrap().selector.unwrap()["website"], "blog");
+    let site = cluster.websites().get("blog").await.unwrap();
+    assert_eq!(site.finalizers(), ["example.com/website"]);
+    assert_eq!(site.status, Some(WebsiteStatus { ready_replicas: 0, observed_generation: Some(1) }));
+
+    // Its pods become ready: the status says so.
+    let ready = Patch::Merge(json!({ "status": { "replicas": 3, "readyReplicas": 2 } }));
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    deployments.patch_status("blog", &PatchParams::default(), &ready).await.unwrap();
+    seconds(1).await;
+    assert_eq!(cluster.websites().get("blog").await.unwrap().status.unwrap().ready_replicas, 2);
+
+    // Somebody changes the deployment: it is changed back. What is not the controller's stays.
+    let meddling = Patch::Merge(json!({ "spec": { "replicas": 9, "minReadySeconds": 5 } }));
+    deployments.patch("blog", &PatchParams::default(), &meddling).await.unwrap();
+    seconds(1).await;
+    let spec = cluster.deployment().await.unwrap().spec;
+    assert_eq!((spec.replicas, spec.min_ready_seconds), (Some(3), Some(5)));
+
+    // The leader dies. Nobody works until its lease is over, then the other one does, in the next term: it sees the last
+    // sign of life with its next look, and the end of the lease with the one after that end.
+    first.kill().await;
+    cluster.set_image("blog:2").await;
+    seconds(10).await;
+    assert_eq!((cluster.image().await, cluster.leader().await.1), ("blog:1".to_owned(), 1));
+    seconds(LOOK + LEASE + LOOK - 10).await;
+    assert_eq!(cluster.leader().await, ("second".to_owned(), 2));
+    assert_eq!(cluster.image().await, "blog:2");
+    assert_eq!(
+        cluster.deployment().await.unwrap().annotations()["website.default.lease.informer/fence"],
+        "2"
+    );
+
+    // The leader is told to end and gives its lease back: a third one goes on at once.
+    let third = Instance::start(&client, "third");
+    seconds(LOOK).await;
+    second.end().await;
+    seconds(LOOK).await;
+    assert_eq!(cluster.leader().await, ("third".to_owned(), 3));
+
+    // The website is deleted: first what belongs to it, then itself.
+    cluster.websites().delete("blog", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    assert!(cluster.deployment().await.is_none() && cluster.service().await.is_none());
+    assert!(cluster.websites().get_opt("blog").await.unwrap().is_none());
+    third.end().await;
+    assert_eq!(cluster.leader().await, (String::new(), 3));
+
+    // What happened can be read afterwards.
+    let events =
+        Api::<Event>::namespaced(client.clone(), "default").list(&ListParams::default()).await.unwrap();
+    let notes: Vec<String> = events.items.into_iter().filter_map(|event| event.note).collect();
+    for image in ["blog:1", "blog:2"] {
+        assert!(notes.iter().any(|note| note.contains(image)), "{notes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deposed_leader_cannot_undo_what_the_next_one_wrote() {
+    let client = ApiServer::builder().seed(2).build().client();
+    let cluster = Cluster(client.clone());
+    let instance = Instance::start(&client, "only");
+    seconds(LOOK).await;
+    let spec = WebsiteSpec { image: "blog:1".to_owned(), replicas: 1 };
+    cluster.websites().create(&PostParams::default(), &Website::new("blog", spec)).await.unwrap();
+    seconds(1).await;
+    // A leader of a later term has written the deployment.
+    let written = json!({ "metadata": { "annotations": { "website.default.lease.informer/fence": "7" } }, "spec": { "replicas": 5 } });
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    deployments.patch("blog", &PatchParams::default(), &Patch::Merge(written)).await.unwrap();
+    seconds(60).await;
+    assert_eq!(cluster.deployment().await.unwrap().spec.replicas, Some(5));
+    instance.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_may_not_define_websites_ends_and_says_so() {
+    let server = ApiServer::builder().seed(3).build();
+    let forbidden = Status::forbidden("customresourcedefinitions", "apiextensions.k8s.io", "", "no right");
+    server.faults().add(Rule::new(Fault::Status(forbidden)).resource("customresourcedefinitions"));
+    let instance = Instance::start(&server.client(), "only");
+    let problem = instance.running.await.expect("no panic").expect_err("it cannot work");
+    assert!(problem.to_string().contains("forbidden"), "{problem}");
+}
