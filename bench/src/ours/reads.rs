@@ -12,7 +12,7 @@ use clap::Args;
 use informer::{
     Object,
     model::Selector,
-    store::{self, StoreWriter},
+    store::{self, Batch, StoreWriter},
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
@@ -42,14 +42,19 @@ pub(super) struct Figures {
     lists_per_s: f64,
 }
 
-/// Writes for a while, in places without pattern: updates for each second. Two states of each object are ready.
+/// Writes for a while, in places without pattern and announced as the informer does it: updates for each second. Two
+/// states of each object are ready.
 fn write(writer: &mut StoreWriter<Pod>, states: &[Vec<Object<Pod>>; 2], time: Duration) -> f64 {
     let objects = states[0].len();
+    let update = |n: usize| &states[(n / objects + 1) % 2][n * 7_919 % objects];
     let (began, mut written) = (Instant::now(), 0);
     while began.elapsed() < time {
         writer.write(|store| {
-            for n in written..written + BATCH {
-                store.insert(states[(n / objects + 1) % 2][n * 7_919 % objects].clone());
+            let end = written + BATCH;
+            for first in (written..end).step_by(Batch::<Pod>::AHEAD) {
+                let next = first..end.min(first + Batch::<Pod>::AHEAD);
+                store.expect(next.clone().map(update));
+                next.for_each(|n| drop(store.insert(update(n).clone())));
             }
         });
         written += BATCH;

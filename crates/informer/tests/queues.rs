@@ -109,6 +109,27 @@ fn c14_the_store_changes_in_one_step_before_anybody_hears_of_it() {
 }
 
 #[test]
+fn c14_many_at_once_end_as_one_by_one() {
+    // Keys come back within what is looked up together, as updates, as deletions and as newcomers.
+    let fill = |queue: &mut InOrderFifo<ConfigMap>| {
+        for n in 0..200u64 {
+            let name = format!("{}", n * 7 % 40);
+            match n % 5 {
+                0 => queue.added(mk(&name, n)),
+                1 => queue.deleted(gone(mk(&name, n))),
+                _ => queue.updated(mk(&name, n)),
+            }
+        }
+    };
+    let told = |max| {
+        let (mut queue, (mut writer, store)) = (InOrderFifo::new(), store::new());
+        fill(&mut queue);
+        (process(&mut queue, &mut writer, max), show(store.snapshot().iter()))
+    };
+    assert_eq!(told(200), told(1));
+}
+
+#[test]
 fn in_order_synced_when_the_first_list_has_been_processed() {
     let mut queue = InOrderFifo::<ConfigMap>::new();
     queue.added(mk("a", 1));

@@ -87,7 +87,13 @@ fn c17_c18_c19_the_store_equals_a_naive_model() {
             if i == index_at {
                 store.add_index("data", data_keys).unwrap();
             }
+            let announced = steps.iter().filter_map(|step| match step {
+                Step::Insert(spec) => Some(object(spec, version)),
+                _ => None,
+            });
+            let announced: Vec<Config> = announced.collect();
             writer.write(|batch| {
+                batch.expect(&announced);
                 for step in steps {
                     version += 1;
                     match step {

@@ -64,6 +64,18 @@ impl<T> Trie<T> {
         lower.entries[d].as_ref()?.entries[e].as_ref()
     }
 
+    /// Looks at all that [`set`](Self::set) will copy or count for this place, and changes nothing. The answer
+    /// says nothing but that it was looked at.
+    pub(super) fn look(&self, at: u32, look: impl Fn(&T) -> usize) -> Option<usize> {
+        let [a, b, c, d, _] = path(at);
+        let upper = self.directory.get(a)?.as_ref()?;
+        let middle = upper.entries[b].as_ref()?;
+        let lower = middle.entries[c].as_ref()?;
+        let leaf = lower.entries[d].as_ref()?;
+        let leaves: usize = lower.entries.iter().flatten().map(Arc::strong_count).sum();
+        Some(leaves + leaf.entries.iter().flatten().map(look).sum::<usize>())
+    }
+
     /// All entries in the order of their places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         let uppers = self.directory.iter().flatten();
