@@ -100,8 +100,12 @@ impl Index {
         Self(Slab::new())
     }
 
-    pub(super) fn view(&self) -> IndexView {
-        IndexView(self.0.view().clone())
+    pub(super) fn show(&mut self) -> IndexView {
+        IndexView(self.0.show())
+    }
+
+    pub(super) fn turn(&mut self) {
+        self.0.turn();
     }
 
     /// Files a slot under a value, and returns the value's own number.
@@ -113,7 +117,7 @@ impl Index {
                 }
                 at
             }
-            None => self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::One(slot) })).0,
+            None => self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::One(slot) }), None).0,
         }
     }
 
@@ -124,7 +128,7 @@ impl Index {
             values.entry(value).or_default().push(slot);
         }
         for (value, slots) in values {
-            self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::new(slots) }));
+            self.0.insert(Arc::new(Entry { value: value.into(), slots: Posting::new(slots) }), None);
         }
     }
 
@@ -219,8 +223,12 @@ impl<K> UserIndex<K> {
         Self { name, function, index: Index::new(), filed, failures, values }
     }
 
-    pub(super) fn view(&self) -> IndexView {
-        self.index.view()
+    pub(super) fn show(&mut self) -> IndexView {
+        self.index.show()
+    }
+
+    pub(super) fn turn(&mut self) {
+        self.index.turn();
     }
 
     pub(super) fn failures(&self) -> impl Iterator<Item = IndexFailure> {
@@ -229,6 +237,12 @@ impl<K> UserIndex<K> {
             key: key.clone(),
             message: message.clone(),
         })
+    }
+
+    /// Looks at what [`refile`](Self::refile) will compare. The answer says nothing but that it was looked at.
+    pub(super) fn look(&self, slot: Slot) -> usize {
+        let values = self.filed.get(slot).iter().filter_map(|at| self.index.value(*at));
+        values.map(|value| value.as_ptr().addr()).sum()
     }
 
     /// Files an object that is new or has changed.

@@ -13,6 +13,7 @@ mod posting;
 mod slab;
 mod snapshot;
 mod trie;
+mod turns;
 mod writer;
 
 use std::{
@@ -72,9 +73,9 @@ struct Shared<K> {
 
 /// A new, empty store: its writer and a reader.
 pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
-    let state = State::new();
+    let mut state = State::new();
     let shared = Arc::new(Shared {
-        view: ArcSwap::from_pointee(state.view()),
+        view: ArcSwap::from_pointee(state.show()),
         state: Mutex::new(state),
         version: watch::Sender::new(Some(ResourceVersion::UNSET)),
     });
@@ -82,12 +83,12 @@ pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
 }
 
 impl<K> Shared<K> {
-    fn publish(&self, state: &State<K>) {
-        let view = Arc::new(state.view());
-        self.view.store(Arc::clone(&view));
+    fn publish(&self, state: &mut State<K>) {
+        self.view.store(Arc::new(state.show()));
+        state.turn();
         self.version.send_if_modified(|version| match version {
-            Some(version) if *version != view.version => {
-                *version = view.version.clone();
+            Some(version) if *version != state.version => {
+                *version = state.version.clone();
                 true
             }
             _ => false,
@@ -186,7 +187,7 @@ impl<K> Store<K> {
             return Err(IndexError::Conflict { name: name.to_owned() });
         }
         state.add_index(UserIndex::new(name.into(), function));
-        self.shared.publish(&state);
+        self.shared.publish(&mut state);
         drop(state);
         self.index(name)
     }

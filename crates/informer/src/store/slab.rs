@@ -8,7 +8,7 @@ use std::{hash::BuildHasher, hint::black_box, sync::Arc};
 
 use hashbrown::DefaultHashBuilder;
 
-use super::trie::Trie;
+use super::{trie::Trie, turns::Turns};
 
 /// The number under which an entry is kept as long as it lives.
 pub(super) type Slot = u32;
@@ -35,9 +35,10 @@ pub(super) struct SlabView<T> {
     hasher: DefaultHashBuilder,
 }
 
-/// A [`SlabView`] and what the writer alone needs: the slots that are free again.
+/// The writer's own [`SlabView`] and what it alone needs: the other copies, and the slots that are free again.
 pub(super) struct Slab<T> {
     view: SlabView<T>,
+    turns: Turns<T>,
     free: Vec<Slot>,
     next: Slot,
 }
@@ -48,7 +49,11 @@ impl<T: Named> SlabView<T> {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Slot> {
-        self.find_tagged(self.tag(name), name)
+        let tag = self.tag(name);
+        let page = self.pages.get(self.page(tag))?;
+        page.iter()
+            .find(|(other, slot)| *other == tag && self.get(*slot).is_some_and(|entry| entry.name() == name))
+            .map(|(_, slot)| *slot)
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
@@ -56,14 +61,14 @@ impl<T: Named> SlabView<T> {
     }
 
     /// Looks for many names side by side, `N` at most, and at what replacing their entries would touch. The answer
-    /// is each name's entry; now and then, when two hashes agree, it is another name's.
+    /// is each name's slot and entry; now and then, when two hashes agree, it is another name's.
     ///
     /// Looking for one name is a dozen places in memory, each known from the one before, and mostly waiting.
     /// Here each step is taken for all names before the next step of any: they wait together.
     pub(super) fn look_for<'a, const N: usize>(
         &self,
         names: impl Iterator<Item = &'a str>,
-    ) -> [Option<&T>; N] {
+    ) -> [Option<(Slot, &T)>; N] {
         let mut tags = [None; N];
         for (tag, name) in tags.iter_mut().zip(names) {
             *tag = Some(self.tag(name));
@@ -76,18 +81,11 @@ impl<T: Named> SlabView<T> {
         for slot in slots.iter().flatten() {
             black_box(self.entries.look(*slot, |entry| entry.name().as_ptr().addr()));
         }
-        slots.map(|slot| self.get(slot?))
+        slots.map(|slot| Some((slot?, self.get(slot?)?)))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter()
-    }
-
-    fn find_tagged(&self, tag: u32, name: &str) -> Option<Slot> {
-        let page = self.pages.get(self.page(tag))?;
-        page.iter()
-            .find(|(other, slot)| *other == tag && self.get(*slot).is_some_and(|entry| entry.name() == name))
-            .map(|(_, slot)| *slot)
     }
 
     fn tag(&self, name: &str) -> u32 {
@@ -103,41 +101,58 @@ impl<T: Named> Slab<T> {
     pub(super) fn new() -> Self {
         let hasher = DefaultHashBuilder::default();
         let view = SlabView { entries: Trie::default(), pages: Trie::default(), bits: 0, len: 0, hasher };
-        Self { view, free: Vec::new(), next: 0 }
+        Self { turns: Turns::new(&view.entries), view, free: Vec::new(), next: 0 }
     }
 
-    /// What is here now, for readers.
+    /// What is here now.
     pub(super) fn view(&self) -> &SlabView<T> {
         &self.view
     }
 
-    /// Puts an entry under its name: its slot, and the entry that had the name before.
-    pub(super) fn insert(&mut self, entry: T) -> (Slot, Option<T>) {
-        let tag = self.view.tag(entry.name());
-        if let Some(slot) = self.view.find_tagged(tag, entry.name()) {
-            return (slot, self.view.entries.set(slot, entry));
+    /// What is here now, for readers. When they see it, [`turn`](Self::turn) is next.
+    pub(super) fn show(&mut self) -> SlabView<T> {
+        let entries = self.turns.show(&self.view.entries).clone();
+        SlabView { entries, ..self.view.clone() }
+    }
+
+    pub(super) fn turn(&mut self) {
+        self.turns.take(&mut self.view.entries);
+    }
+
+    /// The entries, of which the one in this slot will change.
+    fn entries(&mut self, slot: Slot) -> &mut Trie<T> {
+        self.turns.change(&mut self.view.entries, slot);
+        &mut self.view.entries
+    }
+
+    /// Puts an entry under its name: its slot, the entry that had the name before, and the one that has it now.
+    /// The slot is found faster if somebody knows already where it should be.
+    pub(super) fn insert(&mut self, entry: T, hint: Option<Slot>) -> (Slot, Option<T>, &T) {
+        let is_known = |slot: &Slot| self.view.get(*slot).is_some_and(|known| known.name() == entry.name());
+        if let Some(slot) = hint.filter(is_known).or_else(|| self.view.find(entry.name())) {
+            let (old, new) = self.entries(slot).set(slot, entry);
+            return (slot, old, new);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.next = self.next.checked_add(1).expect("fewer than four billion objects of one kind");
             self.next - 1
         });
-        self.view.entries.set(slot, entry);
         self.view.len += 1;
         if self.view.len > PAGE_LOAD << self.view.bits {
             self.rebuild_pages(self.view.bits + 1);
         }
+        let tag = self.view.tag(entry.name());
         let page = self.view.page(tag);
         let names = self.view.pages.get(page).map_or(&[][..], |page| page);
         let names = names.iter().copied().chain([(tag, slot)]).collect();
         self.view.pages.set(page, names);
-        (slot, None)
+        (slot, None, self.entries(slot).set(slot, entry).1)
     }
 
     /// Takes an entry out by its name: the slot that it had, and the entry.
     pub(super) fn remove(&mut self, name: &str) -> Option<(Slot, T)> {
-        let tag = self.view.tag(name);
-        let slot = self.view.find_tagged(tag, name)?;
-        let page = self.view.page(tag);
+        let slot = self.view.find(name)?;
+        let page = self.view.page(self.view.tag(name));
         let names: Page =
             self.view.pages.get(page)?.iter().copied().filter(|(_, other)| *other != slot).collect();
         if names.is_empty() {
@@ -145,7 +160,7 @@ impl<T: Named> Slab<T> {
         } else {
             self.view.pages.set(page, names);
         }
-        let entry = self.view.entries.remove(slot)?;
+        let entry = self.entries(slot).remove(slot)?;
         self.view.len -= 1;
         if self.view.len == 0 {
             // A store that was emptied begins anew, with its slots in the order of the next list.
@@ -161,7 +176,7 @@ impl<T: Named> Slab<T> {
 
     /// The entry in a slot, to change anything but its name.
     pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
-        self.view.entries.get_mut(slot)
+        self.entries(slot).get_mut(slot)
     }
 
     /// Deals all names to 2^`bits` pages. Tags are enough for it: no name is looked at.
@@ -203,13 +218,15 @@ mod tests {
 
     #[test]
     fn equals_a_map_and_an_entry_keeps_its_slot() {
-        let steps = vec((any::<bool>(), 0..60u16), 0..120);
+        // What is hinted at need not be so.
+        let steps = vec((any::<bool>(), 0..60u16, proptest::option::of(0..70u32)), 0..120);
         histories(&steps, |steps| {
             let (mut slab, mut model) = (Slab::new(), BTreeMap::new());
-            for (i, (put, name)) in (0..).zip(steps) {
+            for (i, (put, name, hint)) in (0..).zip(steps) {
                 let known = model.get(&name).cloned();
                 if put {
-                    let (slot, old) = slab.insert(entry(name, i));
+                    let (slot, old, new) = slab.insert(entry(name, i), hint);
+                    assert_eq!(*new, entry(name, i));
                     assert_eq!(old, known.as_ref().map(|(_, value)| entry(name, *value)));
                     if let Some((known_slot, _)) = known {
                         assert_eq!(slot, known_slot, "an update moved an entry");
@@ -227,8 +244,10 @@ mod tests {
             assert_eq!(found[60..], [None; 4], "nothing that was not asked for");
             for (found, name) in found.iter().zip(0..60) {
                 match model.get(&name).map(|(_, value)| entry(name, *value)) {
-                    Some(known) => assert!(found.is_some_and(|found| found.0 != known.0 || *found == known)),
-                    None => assert!(found.is_none_or(|found| found.name() != name.to_string())),
+                    Some(known) => {
+                        assert!(found.is_some_and(|(_, found)| found.0 != known.0 || *found == known));
+                    }
+                    None => assert!(found.is_none_or(|(_, found)| found.name() != name.to_string())),
                 }
             }
             for name in 0..60 {
@@ -245,9 +264,9 @@ mod tests {
     fn the_table_grows_and_shrinks_and_finds_every_name() {
         let mut slab = Slab::new();
         for name in 0..5_000 {
-            slab.insert(entry(name, 0));
+            slab.insert(entry(name, 0), None);
         }
-        let before = slab.view().clone();
+        let before = slab.show();
         assert!(before.bits >= 7, "5,000 names need many pages");
         for name in 0..4_999 {
             assert!(slab.remove(&name.to_string()).is_some());

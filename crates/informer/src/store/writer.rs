@@ -1,6 +1,7 @@
 //! The one side that changes a store.
 
 use std::{
+    collections::VecDeque,
     hint::black_box,
     sync::{Arc, MutexGuard, PoisonError},
 };
@@ -45,7 +46,7 @@ pub(super) struct State<K> {
     namespaces: Index,
     labels: Index,
     pub(super) user: Vec<UserIndex<K>>,
-    version: ResourceVersion,
+    pub(super) version: ResourceVersion,
 }
 
 impl<K> State<K> {
@@ -60,15 +61,24 @@ impl<K> State<K> {
         }
     }
 
-    pub(super) fn view(&self) -> View<K> {
+    /// What is here now, for readers.
+    pub(super) fn show(&mut self) -> View<K> {
         View {
-            objects: self.objects.view().clone(),
+            objects: self.objects.show(),
             order: self.order.clone(),
-            namespaces: self.namespaces.view(),
-            labels: self.labels.view(),
-            user: self.user.iter().map(|index| (Arc::clone(&index.name), index.view())).collect(),
+            namespaces: self.namespaces.show(),
+            labels: self.labels.show(),
+            user: self.user.iter_mut().map(|index| (Arc::clone(&index.name), index.show())).collect(),
             version: self.version.clone(),
         }
+    }
+
+    /// To be called when readers see what was shown.
+    pub(super) fn turn(&mut self) {
+        self.objects.turn();
+        self.namespaces.turn();
+        self.labels.turn();
+        self.user.iter_mut().for_each(UserIndex::turn);
     }
 
     /// Adds an index and files in it what is here.
@@ -84,7 +94,7 @@ impl<K> State<K> {
     /// Puts many objects into an empty store; what [`insert`](Self::insert) says of each is told in order.
     fn fill(&mut self, objects: &[Object<K>]) -> Vec<Option<Object<K>>> {
         let mut put = |object: &Object<K>| {
-            let (slot, old) = self.objects.insert(object.clone());
+            let (slot, old, object) = self.objects.insert(object.clone(), None);
             self.order.insert(object.key().clone(), slot);
             old
         };
@@ -100,8 +110,9 @@ impl<K> State<K> {
         replaced
     }
 
-    fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
-        let (slot, old) = self.objects.insert(object.clone());
+    /// The slot is where somebody has found the object before, if so.
+    fn insert(&mut self, object: Object<K>, slot: Option<Slot>) -> Option<Object<K>> {
+        let (slot, old, object) = self.objects.insert(object, slot);
         match &old {
             None => {
                 self.order.insert(object.key().clone(), slot);
@@ -122,7 +133,7 @@ impl<K> State<K> {
             }
         }
         for index in &mut self.user {
-            index.refile(slot, &object);
+            index.refile(slot, object);
         }
         old
     }
@@ -154,9 +165,9 @@ impl<K> StoreWriter<K> {
     /// Changes the store. Readers see all that `work` does at once, when it has returned, and never a part
     /// of it. Doing many changes in one go costs much less than one by one.
     pub fn write<R>(&mut self, work: impl FnOnce(&mut Batch<'_, K>) -> R) -> R {
-        let mut batch = Batch { state: self.shared.lock() };
+        let mut batch = Batch { state: self.shared.lock(), expected: VecDeque::new() };
         let result = work(&mut batch);
-        self.shared.publish(&batch.state);
+        self.shared.publish(&mut batch.state);
         result
     }
 }
@@ -170,6 +181,8 @@ impl<K> Drop for StoreWriter<K> {
 /// Changes that readers will see together.
 pub struct Batch<'a, K> {
     state: MutexGuard<'a, State<K>>,
+    /// Where the next objects to be put were found.
+    expected: VecDeque<Option<Slot>>,
 }
 
 /// See [`Batch::AHEAD`].
@@ -186,18 +199,19 @@ impl<K> Batch<'_, K> {
     }
 
     /// The whole as this batch has left it.
-    pub fn snapshot(&self) -> Snapshot<K> {
-        Snapshot(Arc::new(self.state.view()))
+    pub fn snapshot(&mut self) -> Snapshot<K> {
+        Snapshot(Arc::new(self.state.show()))
     }
 
     /// Says which objects will be put next, up to [`AHEAD`](Self::AHEAD) of them. They are looked up side by side, so that
     /// [`insert`](Self::insert) finds in the processor's caches what it would otherwise wait for, one object after the
-    /// other. It changes nothing.
-    pub fn expect<'o>(&self, objects: impl IntoIterator<Item = &'o Object<K>, IntoIter: Clone>)
+    /// other. It changes nothing, and what comes after all may be something else.
+    pub fn expect<'o>(&mut self, objects: impl IntoIterator<Item = &'o Object<K>, IntoIter: Clone>)
     where
         K: 'o,
     {
         let objects = objects.into_iter();
+        self.expected.clear();
         // One alone waits just as long here as there.
         if objects.clone().nth(1).is_none() {
             return;
@@ -205,13 +219,20 @@ impl<K> Batch<'_, K> {
         let names = objects.clone().map(|object| object.key().as_str());
         let known: [_; AHEAD] = self.state.objects.view().look_for(names);
         for (known, new) in known.into_iter().zip(objects) {
-            black_box(known.is_some_and(|old| old.key() == new.key() && old.labels() == new.labels()));
+            self.expected.push_back(known.map(|(slot, old)| {
+                black_box(old.key() == new.key() && old.labels() == new.labels());
+                for index in &self.state.user {
+                    black_box(index.look(slot));
+                }
+                slot
+            }));
         }
     }
 
     /// Puts an object under its key and returns the one that was there.
     pub fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
-        self.state.insert(object)
+        let slot = self.expected.pop_front().flatten();
+        self.state.insert(object, slot)
     }
 
     /// Takes an object out.
@@ -252,7 +273,7 @@ impl<K> Batch<'_, K> {
             state.version = version;
             changes = Vec::with_capacity(gone.len() + objects.len());
             changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(Change::Deleted));
-            changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone()), new)));
+            changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone(), None), new)));
         }
         changes
     }
