@@ -9,7 +9,7 @@ mod support;
 
 use std::{
     hint::black_box,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
@@ -122,21 +122,71 @@ fn writes(c: &mut Criterion) {
     c.bench_function("update, one label changes, batches of 100", |b| {
         b.iter_custom(|count| write(&mut writer, &mut places, count, BATCH, true));
     });
-    // What a busy second core costs on this machine in any case, and what it costs when it reads this store.
-    let (_other_writer, other) = filled();
-    for (whose, read) in [("another store", &other), ("this store", &store)] {
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    black_box(read.snapshot().list(&Selector::everything()).len());
+    drop(store);
+    beside_a_reader(c, &mut writer, &mut places);
+}
+
+/// So many updates are timed with the reader before as many are timed without it. Both together take a few
+/// milliseconds: what else the machine does in the meantime slows both.
+const SLICE: u64 = 2_000;
+
+/// Times updates while a reader lists all without pause, in turns with updates while it sleeps.
+fn beside_a_reader(
+    c: &mut Criterion,
+    writer: &mut StoreWriter<Pod>,
+    places: &mut impl Iterator<Item = usize>,
+) {
+    let store = writer.store();
+    let (reads, stop, lists) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let mut ratios = Vec::new();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                if reads.load(Relaxed) {
+                    black_box(store.snapshot().list(&Selector::everything()).len());
+                    lists.fetch_add(1, Relaxed);
+                } else {
+                    thread::park();
                 }
-            });
-            c.bench_function(&format!("update, batches of 100, while a reader lists all of {whose}"), |b| {
-                b.iter_custom(|count| write(&mut writer, &mut places, count, BATCH, false));
-            });
-            stop.store(true, Relaxed);
+            }
         });
+        // The first updates after the reader has come or gone are not timed.
+        let mut time = |count, with_reader| {
+            reads.store(with_reader, Relaxed);
+            reader.thread().unpark();
+            thread::sleep(Duration::from_millis(5));
+            write(writer, places, AHEAD, BATCH, false);
+            write(writer, places, count, BATCH, false)
+        };
+        let mut group = c.benchmark_group("beside a reader");
+        group.sample_size(10).measurement_time(Duration::from_secs(5));
+        group.bench_function("update, batches of 100, while it lists all", |b| {
+            b.iter_custom(|count| {
+                let mut took = Duration::ZERO;
+                for slice in (0..count).step_by(SLICE as usize).map(|done| SLICE.min(count - done)) {
+                    let (beside, alone) = (time(slice, true), time(slice, false));
+                    took += beside;
+                    if slice == SLICE {
+                        ratios.push(alone.as_secs_f64() / beside.as_secs_f64());
+                    }
+                }
+                took
+            });
+        });
+        group.finish();
+        stop.store(true, Relaxed);
+        reader.thread().unpark();
+    });
+    if !ratios.is_empty() {
+        ratios.sort_unstable_by(f64::total_cmp);
+        let loss = |part: usize| 100.0 * (1.0 - ratios[ratios.len() * part / 4]);
+        println!(
+            "loss of throughput by the reader: {:.0} % (median of {} pairs; quartiles {:.0} and {:.0} %; {lists:?} lists)\n",
+            loss(2),
+            ratios.len(),
+            loss(3),
+            loss(1)
+        );
     }
 }
 

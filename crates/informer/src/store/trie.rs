@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 /// A leaf has 2^`LEAF` places.
-const LEAF: u32 = 3;
+const LEAF: u32 = 4;
 
 /// A branch has 2^`BRANCH` leaves.
-const BRANCH: u32 = 6;
+const BRANCH: u32 = 5;
 
 #[derive(Clone)]
 struct Node<E, const N: usize> {

@@ -1,8 +1,9 @@
-//! Two copies of a trie that take turns: readers see one while the writer changes the other in place.
+//! Copies of a trie that take turns: readers see one while the writer changes another in place.
 //!
-//! The two share their leaves. So a change copies one leaf and nothing above it; the other copy follows, leaf
-//! by leaf, once readers have let go of it. A reader that holds it for longer keeps it, and the writer goes on
-//! in a new copy of what it has shown, which comes apart from that branch by branch.
+//! They share their leaves. So a change copies one leaf and nothing above it; the other copies follow, leaf by
+//! leaf, once readers have let go of them. There are two as long as nobody reads, and one more while somebody
+//! looks up something now and then. A reader that holds one for longer keeps it, and the writer goes on in a
+//! new copy of what it has shown, which comes apart from that branch by branch.
 
 use std::mem;
 
@@ -11,26 +12,40 @@ use super::trie::Trie;
 /// A copy that has missed more changes than this is not worth following.
 const MANY: usize = 1_024;
 
-/// All but the copy that the writer changes.
+/// A copy that readers have not let go of when this many others have been shown after it is left to them: it is they
+/// who then free what they alone have kept.
+const TURNS: u32 = 2;
+
+/// All copies but the one that the writer changes.
 pub(super) struct Turns<T> {
-    /// What readers see, and what they saw before that, as long as it may be of use.
+    /// What readers see.
     shown: Trie<T>,
-    before: Option<Trie<T>>,
-    /// The places in which the writer's copy differs from `shown`, and `shown` from `before`.
+    /// What they saw before, the oldest first.
+    before: Vec<Before<T>>,
+    /// Whether the writer's copy is still the one that is shown.
+    is_shown: bool,
+    /// The places that the writer has changed since it was.
     changed: Vec<u32>,
+}
+
+struct Before<T> {
+    trie: Trie<T>,
+    /// The places in which it differs from what is shown.
     missed: Vec<u32>,
+    /// How many have been shown since.
+    turns: u32,
 }
 
 impl<T: Clone> Turns<T> {
     pub(super) fn new(own: &Trie<T>) -> Self {
-        Self { shown: own.clone(), before: None, changed: Vec::new(), missed: Vec::new() }
+        Self { shown: own.clone(), before: Vec::new(), is_shown: true, changed: Vec::new() }
     }
 
     /// Has to be told before a place in the writer's copy changes.
     pub(super) fn change(&mut self, own: &mut Trie<T>, at: u32) {
-        if self.changed.is_empty() {
+        if self.is_shown {
             self.take(own);
-            self.before = None;
+            self.is_shown = false;
         }
         self.changed.push(at);
     }
@@ -38,21 +53,32 @@ impl<T: Clone> Turns<T> {
     /// What readers see from now on. When they do, [`take`](Self::take) is next.
     pub(super) fn show(&mut self, own: &Trie<T>) -> &Trie<T> {
         if !self.changed.is_empty() {
-            let before = mem::replace(&mut self.shown, own.clone());
-            self.before = Some(before).filter(|_| self.changed.len() <= MANY);
-            self.missed = mem::take(&mut self.changed);
+            let trie = mem::replace(&mut self.shown, own.clone());
+            self.before.push(Before { trie, missed: Vec::new(), turns: 0 });
+            for before in &mut self.before {
+                before.missed.extend(&self.changed);
+                before.turns += 1;
+            }
+            self.before.retain(|before| before.turns <= TURNS && before.missed.len() <= MANY);
+            self.changed.clear();
+            self.changed.shrink_to(MANY);
+            self.is_shown = true;
         }
         &self.shown
     }
 
-    /// Makes the copy that readers saw before the writer's own and brings it up to date, unless somebody still
-    /// looks at it.
+    /// Makes a copy that readers saw before the writer's own and brings it up to date, if they have let go of one.
     pub(super) fn take(&mut self, own: &mut Trie<T>) {
-        if let Some(mut before) = self.before.take_if(|before| before.is_alone()) {
-            for at in self.missed.drain(..) {
-                before.follow(&self.shown, at);
+        if !self.is_shown {
+            return;
+        }
+        // The newest has missed the least. There is no use for another, and it would keep what has been replaced.
+        if let Some(mut newest) = self.before.extract_if(.., |before| before.trie.is_alone()).last() {
+            for at in newest.missed {
+                newest.trie.follow(&self.shown, at);
             }
-            *own = before;
+            *own = newest.trie;
+            self.is_shown = false;
         }
     }
 }
@@ -109,6 +135,7 @@ mod tests {
                         assert_eq!(old, modelled);
                         replaced.extend(old);
                     }
+                    Step::Change(at) | Step::Remove(at) if own.get(at).is_none() => {}
                     Step::Change(at) => {
                         turns.change(&mut own, at);
                         if let Some(entry) = own.get_mut(at) {
