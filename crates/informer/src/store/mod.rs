@@ -2,8 +2,8 @@
 //!
 //! In come whole objects, from the one task that owns the [`StoreWriter`]. Out come [`Object`] handles:
 //! single ones from a [`Store`], lists of one point in time from its [`Snapshot`]. Readers never wait for the
-//! writer nor the writer for readers: the writer works on its own copy, which shares all that is unchanged
-//! with what readers see, and swaps one pointer when it is done.
+//! writer nor the writer for readers: the writer works on its own copy, which shares the objects and nearly all
+//! else that is unchanged with what readers see, and swaps one pointer when it is done.
 //!
 //! Objects lie in numbered slots. An order by key, an index by namespace, one by label and one for each
 //! function that a user adds all speak of slots, so an update that changes none of these touches none.

@@ -49,11 +49,7 @@ impl<T: Named> SlabView<T> {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Slot> {
-        let tag = self.tag(name);
-        let page = self.pages.get(self.page(tag))?;
-        page.iter()
-            .find(|(other, slot)| *other == tag && self.get(*slot).is_some_and(|entry| entry.name() == name))
-            .map(|(_, slot)| *slot)
+        self.find_tagged(self.tag(name), name)
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
@@ -86,6 +82,13 @@ impl<T: Named> SlabView<T> {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter()
+    }
+
+    fn find_tagged(&self, tag: u32, name: &str) -> Option<Slot> {
+        let page = self.pages.get(self.page(tag))?;
+        page.iter()
+            .find(|(other, slot)| *other == tag && self.get(*slot).is_some_and(|entry| entry.name() == name))
+            .map(|(_, slot)| *slot)
     }
 
     fn tag(&self, name: &str) -> u32 {
@@ -129,9 +132,12 @@ impl<T: Named> Slab<T> {
     /// The slot is found faster if somebody knows already where it should be.
     pub(super) fn insert(&mut self, entry: T, hint: Option<Slot>) -> (Slot, Option<T>, &T) {
         let is_known = |slot: &Slot| self.view.get(*slot).is_some_and(|known| known.name() == entry.name());
-        if let Some(slot) = hint.filter(is_known).or_else(|| self.view.find(entry.name())) {
-            let (old, new) = self.entries(slot).set(slot, entry);
-            return (slot, old, new);
+        if let Some(slot) = hint.filter(is_known) {
+            return self.put(slot, entry);
+        }
+        let tag = self.view.tag(entry.name());
+        if let Some(slot) = self.view.find_tagged(tag, entry.name()) {
+            return self.put(slot, entry);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.next = self.next.checked_add(1).expect("fewer than four billion objects of one kind");
@@ -141,18 +147,23 @@ impl<T: Named> Slab<T> {
         if self.view.len > PAGE_LOAD << self.view.bits {
             self.rebuild_pages(self.view.bits + 1);
         }
-        let tag = self.view.tag(entry.name());
         let page = self.view.page(tag);
         let names = self.view.pages.get(page).map_or(&[][..], |page| page);
         let names = names.iter().copied().chain([(tag, slot)]).collect();
         self.view.pages.set(page, names);
-        (slot, None, self.entries(slot).set(slot, entry).1)
+        self.put(slot, entry)
+    }
+
+    fn put(&mut self, slot: Slot, entry: T) -> (Slot, Option<T>, &T) {
+        let (old, new) = self.entries(slot).set(slot, entry);
+        (slot, old, new)
     }
 
     /// Takes an entry out by its name: the slot that it had, and the entry.
     pub(super) fn remove(&mut self, name: &str) -> Option<(Slot, T)> {
-        let slot = self.view.find(name)?;
-        let page = self.view.page(self.view.tag(name));
+        let tag = self.view.tag(name);
+        let slot = self.view.find_tagged(tag, name)?;
+        let page = self.view.page(tag);
         let names: Page =
             self.view.pages.get(page)?.iter().copied().filter(|(_, other)| *other != slot).collect();
         if names.is_empty() {
