@@ -1,7 +1,5 @@
 //! The fuzz target of the server on stable Rust: every seed, and random mutations of them.
 
-#[path = "../../../fuzz/corpus.rs"]
-mod corpus;
 #[path = "../../../fuzz/request_checks.rs"]
 mod request_checks;
 
@@ -51,5 +49,5 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn requests() {
-    corpus::run("requests", PIECES, request_checks::requests);
+    informer_testing::fuzz("requests", PIECES, 2_000, request_checks::requests);
 }

@@ -1,7 +1,5 @@
 //! The fuzz target of the router on stable Rust: every seed, and random mutations of them.
 
-#[path = "../../../fuzz/corpus.rs"]
-mod corpus;
 #[path = "../../../fuzz/router_checks.rs"]
 mod router_checks;
 
@@ -78,5 +76,5 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn router() {
-    corpus::run("router", PIECES, router_checks::router);
+    informer_testing::fuzz("router", PIECES, 2_000, router_checks::router);
 }

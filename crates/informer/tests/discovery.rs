@@ -13,7 +13,7 @@ use informer::{
 };
 use informer_apiserver::{ApiServer, Fault, Rule, RuleId};
 use informer_model::{ResourceArg, ResourceArgError, Status};
-use serde_json::json;
+use informer_testing::custom_resource;
 use tokio::time::{Instant, timeout};
 
 /// A round is a document for the core group and one for all others.
@@ -33,18 +33,7 @@ fn slow(server: &ApiServer) -> RuleId {
 }
 
 fn put_websites(server: &ApiServer) {
-    let version = json!({
-        "name": "v1", "served": true, "storage": true,
-        "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-    });
-    let names =
-        json!({ "plural": "websites", "singular": "website", "kind": "Website", "shortNames": ["ws"] });
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "websites.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": names, "versions": [version] },
-    });
-    server.put(crd).expect("a definition");
+    server.put(custom_resource("Website", &["ws"])).expect("a definition");
 }
 
 fn drop_websites(server: &ApiServer) {

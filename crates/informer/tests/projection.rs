@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use informer::{DynamicObject, KubeListWatch, SharedInformer, model::ObjectKey, source::ListWatch};
 use informer_apiserver::ApiServer;
+use informer_testing::custom_resource;
 use k8s_openapi::{
     api::core::v1::{Node, Pod},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -183,17 +184,8 @@ async fn one_projection_of_dynamic_objects_serves_several_kinds() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_without_a_rust_type_is_told_by_its_names() {
     let server = ApiServer::builder().seed(1).build();
-    let crd: CustomResourceDefinition = serde_json::from_value(json!({
-        "metadata": { "name": "websites.example.com" },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": { "kind": "Website", "plural": "websites" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            }],
-        },
-    }))
-    .expect("a definition");
+    let crd: CustomResourceDefinition =
+        serde_json::from_value(custom_resource("Website", &[])).expect("a definition");
     Api::all(server.client()).create(&PostParams::default(), &crd).await.expect("written");
     let put = |domain: &str| {
         let metadata = json!({ "name": "web", "namespace": "default" });

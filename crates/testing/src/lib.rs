@@ -1,10 +1,15 @@
-//! Test support of the workspace: random histories from a seed.
+//! Test support of the workspace: random histories from a seed, fuzz targets, fixtures.
 //!
 //! [`histories`] is how the property tests here run: many histories, a seed that is printed when one of
 //! them fails, and two environment variables:
 //!
 //! - `INFORMER_SEED=N` replays the run of seed `N`, history by history;
 //! - `INFORMER_HISTORIES=N` sets how many histories a run has (10,000 otherwise).
+//!
+//! [`fuzz`] runs a fuzz target the same way, without libFuzzer.
+
+mod fixtures;
+mod fuzz;
 
 use std::{env, fmt::Debug};
 
@@ -12,6 +17,9 @@ use proptest::{
     strategy::Strategy,
     test_runner::{Config, RngSeed, TestCaseError, TestRunner},
 };
+
+pub use fixtures::custom_resource;
+pub use fuzz::fuzz;
 
 /// How many histories a run has unless `INFORMER_HISTORIES` says otherwise.
 pub const DEFAULT_HISTORIES: u32 = 10_000;

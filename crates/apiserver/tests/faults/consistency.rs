@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use http_body_util::Empty;
 use informer_apiserver::ApiServer;
 use informer_model::ObjectKey;
+use informer_testing::custom_resource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
@@ -136,21 +137,7 @@ async fn an_object_that_is_put_again_keeps_its_uid_and_its_time() {
 async fn a_definition_that_is_discarded_is_served_no_longer() {
     let server = mk_server();
     let widgets = "/apis/example.com/v1/widgets";
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": { "plural": "widgets", "kind": "Widget" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object" } },
-            }],
-        },
-    });
-    server.put(definition).expect("written");
+    server.put(custom_resource("Widget", &[])).expect("written");
     assert_eq!(code(&server, widgets).await, 200);
     let key = ObjectKey::new(None, "widgets.example.com").expect("a key");
     assert!(server.discard("apiextensions.k8s.io", "customresourcedefinitions", &key));

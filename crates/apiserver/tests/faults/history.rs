@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt;
 use informer_apiserver::{ApiServer, Fault, Rule, TooOld, Verb};
+use informer_testing::custom_resource;
 use serde_json::{Value, json};
 
 use crate::client::{
@@ -9,23 +10,6 @@ use crate::client::{
 };
 
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
-
-fn mk_crd(plural: &str, kind: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.example.com") },
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": { "plural": plural, "kind": kind },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            }],
-        },
-    })
-}
 
 async fn delete(server: &ApiServer, path: &str) {
     use http_body_util::Full;
@@ -154,9 +138,9 @@ async fn a_read_at_a_version_that_was_taken_back_waits_and_fails() {
 async fn a_rewind_serves_the_custom_resources_of_then() {
     let server = mk_server();
     let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    server.put(mk_crd("widgets", "Widget")).expect("written");
+    server.put(custom_resource("Widget", &[])).expect("written");
     let point = server.version();
-    server.put(mk_crd("gadgets", "Gadget")).expect("written");
+    server.put(custom_resource("Gadget", &[])).expect("written");
     delete(&server, &format!("{crd}/widgets.example.com")).await;
     let gadgets = WIDGETS.replace("widgets", "gadgets");
     assert_eq!((code(&server, WIDGETS).await, code(&server, &gadgets).await), (404, 200));

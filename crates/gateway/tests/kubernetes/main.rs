@@ -7,6 +7,7 @@ mod reads;
 mod support;
 mod watches;
 
+use informer_testing::custom_resource;
 use serde_json::{Value, json};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -15,26 +16,12 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;
 
 /// The definition of a custom resource with columns of its own.
 fn mk_websites() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "websites.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "websites", "singular": "website", "kind": "Website", "shortNames": ["ws"]},
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                "additionalPrinterColumns": [
-                    {"name": "Address", "type": "string", "jsonPath": ".spec.address", "description": "Where it is."},
-                    {"name": "Pages", "type": "integer", "jsonPath": ".spec.pages", "priority": 1},
-                ],
-            }],
-        },
-    })
+    let mut definition = custom_resource("Website", &["ws"]);
+    definition["spec"]["versions"][0]["additionalPrinterColumns"] = json!([
+        {"name": "Address", "type": "string", "jsonPath": ".spec.address", "description": "Where it is."},
+        {"name": "Pages", "type": "integer", "jsonPath": ".spec.pages", "priority": 1},
+    ]);
+    definition
 }
 
 fn mk_website(name: &str) -> Value {

@@ -9,6 +9,7 @@ use informer::{
     model::{GroupVersionResource, ObjectKey, ResourceArg, Selector},
 };
 use informer_apiserver::ApiServer;
+use informer_testing::custom_resource;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Node},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -41,18 +42,7 @@ informer::projection!(Website of {
 });
 
 fn install_websites(server: &ApiServer) {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let version =
-        json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
-    let names =
-        json!({ "plural": "websites", "singular": "website", "kind": "Website", "shortNames": ["ws"] });
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "websites.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": names, "versions": [version] },
-    });
-    server.put(definition).expect("written");
+    server.put(custom_resource("Website", &["ws"])).expect("written");
 }
 
 fn uninstall_websites(server: &ApiServer) {

@@ -12,6 +12,7 @@ use informer_apiserver::{
     Verb::{List, Watch},
     View,
 };
+use informer_testing::custom_resource;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -19,21 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::cluster::{Versions, Watched, over_seeds, until, version};
 
 fn install_widgets(server: &ApiServer) {
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": { "plural": "widgets", "kind": "Widget" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            }],
-        },
-    });
-    server.put(crd).expect("written");
+    server.put(custom_resource("Widget", &[])).expect("written");
 }
 
 fn uninstall_widgets(server: &ApiServer) {
