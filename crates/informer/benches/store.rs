@@ -126,9 +126,9 @@ fn writes(c: &mut Criterion) {
     beside_a_reader(c, &mut writer, &mut places);
 }
 
-/// So many updates are timed with the reader before as many are timed without it. Both together take a few
-/// milliseconds: what else the machine does in the meantime slows both.
-const SLICE: u64 = 2_000;
+/// So many updates are timed with the reader before as many are timed without it. It is enough for the caches to forget
+/// how it was before, and done soon enough for what else the machine does to slow both.
+const SLICE: u64 = 20_000;
 
 /// Times updates while a reader lists all without pause, in turns with updates while it sleeps.
 fn beside_a_reader(
@@ -159,7 +159,7 @@ fn beside_a_reader(
             write(writer, places, count, BATCH, false)
         };
         let mut group = c.benchmark_group("beside a reader");
-        group.sample_size(10).measurement_time(Duration::from_secs(5));
+        group.sample_size(10).measurement_time(Duration::from_secs(20));
         group.bench_function("update, batches of 100, while it lists all", |b| {
             b.iter_custom(|count| {
                 let mut took = Duration::ZERO;
