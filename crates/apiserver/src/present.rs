@@ -36,7 +36,10 @@ impl Presentation {
         match self.envelope.form() {
             Form::Object => object.json(&self.resource, &self.version.name),
             Form::Metadata => partial_metadata(object.metadata()).into(),
-            Form::Table(_) => self.envelope.table(&object.value(&self.resource, &self.version.name)).into(),
+            Form::Table(_) => {
+                let json = object.json(&self.resource, &self.version.name);
+                self.envelope.table(text(&json)).into()
+            }
         }
     }
 
@@ -52,8 +55,7 @@ impl Presentation {
             }
             Form::Metadata => out.extend_from_slice(partial_metadata(object.metadata()).as_bytes()),
             Form::Table(_) => {
-                let row = self.envelope.row(&object.value(&self.resource, &self.version.name));
-                out.extend_from_slice(row.to_string().as_bytes());
+                self.envelope.write_row(text(&object.json(&self.resource, &self.version.name)), out);
             }
         }
     }
@@ -97,4 +99,9 @@ impl Presentation {
         // It had this key before, so it has one now.
         stored.map_or_else(|_| Arc::clone(object), Arc::new)
     }
+}
+
+/// What was encoded here is text.
+fn text(json: &[u8]) -> &str {
+    std::str::from_utf8(json).unwrap_or_default()
 }

@@ -44,6 +44,13 @@ pub(crate) fn text(body: &'static str) -> Response<Body> {
     with_type(StatusCode::OK, HeaderValue::from_static("text/plain; charset=utf-8"), full(body))
 }
 
+/// The answer of a server that is not to be asked yet.
+pub(crate) fn not_ready() -> Response<Body> {
+    let mut response = text("[-]loading failed: not all objects are there yet\nreadyz check failed\n");
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
 /// The answer to a path under which there is nothing.
 pub(crate) fn no_page() -> Response<Body> {
     let mut response = text("404 page not found\n");

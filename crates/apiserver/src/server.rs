@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -36,6 +39,7 @@ pub(crate) struct Server {
     random: Mutex<Pcg64Mcg>,
     stop: watch::Sender<bool>,
     requests: Mutex<HashMap<(Verb, String), u64>>,
+    ready: AtomicBool,
 }
 
 impl Server {
@@ -69,6 +73,10 @@ impl Server {
     /// How long a watch lives that does not say: between half an hour and an hour.
     pub(crate) fn watch_life(&self) -> Duration {
         Duration::from_secs(self.random(|random| random.random_range(1_800..3_600)))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     /// Waits until the server is stopped.
@@ -146,6 +154,7 @@ impl ApiServerBuilder {
             random: Mutex::new(Pcg64Mcg::seed_from_u64(seed)),
             stop: watch::Sender::new(false),
             requests: Mutex::default(),
+            ready: AtomicBool::new(true),
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
@@ -179,6 +188,12 @@ pub struct Size {
 pub struct TooOld(pub u64);
 
 impl ApiServer {
+    /// Whether `/readyz` says that the server is ready, as it does unless told otherwise: for whoever fills it first. Everything
+    /// else is answered all the same.
+    pub fn set_ready(&self, ready: bool) {
+        self.0.ready.store(ready, Ordering::Release);
+    }
+
     /// A server to be described.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder { seed: None, history: 10_000, bookmark_interval: Duration::from_secs(60) }

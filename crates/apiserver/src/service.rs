@@ -167,7 +167,8 @@ impl Connection {
             response
         };
         let document = match target {
-            Target::Health => return Ok(respond::text("ok")),
+            Target::Ready if !self.server.is_ready() => return Ok(respond::not_ready()),
+            Target::Health | Target::Ready => return Ok(respond::text("ok")),
             Target::Version => discovery::version(),
             Target::Root => json!({ "paths": paths(&catalog) }),
             Target::Core if aggregated_discovery(headers)? => {

@@ -64,7 +64,9 @@ fn rate(text: &str) -> Result<f64, String> {
 /// Runs the server until Ctrl-C or SIGTERM.
 pub(crate) async fn run(options: Options) -> Result<()> {
     let server = ApiServer::builder().seed(options.seed).history(options.history as usize).build();
-    // Listening comes first: a port in use should not be found out after a minute of loading.
+    // Listening comes first: a port in use should not be found out after a minute of loading. Whoever asks meanwhile
+    // whether it is ready is told that it is not.
+    server.set_ready(false);
     let listener = server.listen(options.listen).await.map_err(|error| match error {
         ListenError::Bind { .. } => {
             anyhow!("{error}; choose another address with --listen, or port 0 for a free one")
@@ -84,6 +86,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     if let Some(path) = &options.write_kubeconfig {
         write_kubeconfig(path, &listener.kubeconfig())?;
     }
+    server.set_ready(true);
     let size = server.size();
     eprintln!("{} objects, {} MB", size.objects, size.bytes / 1_000_000);
     eprintln!("Kubernetes API server at {}, without passwords and for this machine only", listener.url());

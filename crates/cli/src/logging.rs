@@ -4,13 +4,15 @@ use std::io;
 
 use tracing_subscriber::EnvFilter;
 
-/// Begins logging. `$RUST_LOG` decides what is logged, else how often `-v` was given.
-///
-/// Without either it is what nobody else tells: a command reports failed requests and the informer's troubles
-/// in its own words.
-pub(crate) fn begin(verbosity: u8) {
+/// All warnings but those of the client: its failed requests are the informers' troubles.
+pub(crate) const WARNINGS: &str = "warn,kube_client=off";
+/// The same for a command that tells the informers' troubles in its own words.
+pub(crate) const WITHOUT_INFORMERS: &str = "warn,informer=error,kube_client=off";
+
+/// Begins logging. `$RUST_LOG` decides what is logged, else how often `-v` was given, else what the command says.
+pub(crate) fn begin(verbosity: u8, quiet: &str) {
     let default = match verbosity {
-        0 => "warn,informer=error,kube_client=off",
+        0 => quiet,
         1 => "warn,informer=debug",
         2 => "debug",
         _ => "trace",

@@ -126,7 +126,7 @@ enum AuthChoice {
 
 /// Serves until Ctrl-C or SIGTERM.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    logging::begin(options.verbose);
+    logging::begin(options.verbose, logging::WARNINGS);
     let cluster = cluster(&options).await?;
     let tls = tls(&options)?;
     let scheme = if tls.is_some() { "https" } else { "http" };

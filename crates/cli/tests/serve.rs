@@ -12,6 +12,8 @@ use std::{
 };
 
 use command::{Running, Scratch, Server, failed, informer, run};
+use informer_apiserver::{Fault, Rule};
+use informer_model::Status;
 
 /// What is tested here.
 const SUBCOMMAND: &str = "serve";
@@ -73,6 +75,20 @@ async fn it_serves_the_cluster_of_a_kubeconfig_and_sigterm_ends_it() {
     let (running, address) = start(&["--kubeconfig", server.kubeconfig.path(), "-n", "default"]);
     let (status, body) = get(&address, "/api/v1/namespaces/default/pods/web-1");
     assert!(status.contains("200") && body.contains("\"phase\":\"Pending\""), "{status} {body}");
+    running.signal("-TERM");
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_refuses_to_the_gateway_is_told_on_stderr() {
+    let server = Server::with_pods().await;
+    let forbidden = Status::forbidden("pods", "", "", "User \"gateway\" cannot list resource \"pods\"");
+    server.api.faults().add(Rule::new(Fault::Status(forbidden)).resource("pods"));
+    let (mut running, address) = start(&["--kubeconfig", server.kubeconfig.path()]);
+    let (status, body) = get(&address, "/core/v1/pods");
+    assert!(status.contains("403"), "{status} {body}");
+    let told = running.said("WARN");
+    assert!(told.contains("pods") && told.contains("cannot list resource"), "{told}");
     running.signal("-TERM");
     assert_eq!(running.end().0, Some(0));
 }

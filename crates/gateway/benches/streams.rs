@@ -6,18 +6,20 @@
 //!
 //! `cargo bench -p informer-gateway --bench streams` (or `… -- --quick`, or `… -- --clients 500 --rate 2000 --seconds 5`)
 
+#[path = "support/companion.rs"]
+mod companion;
 #[path = "../tests/streams/crowd.rs"]
 mod crowd;
 #[path = "support/process.rs"]
 mod process;
 
 use std::{
-    io::{BufRead, BufReader, Write},
     net::SocketAddr,
-    process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio},
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
+use companion::{Companion, is_set, number};
 use crowd::Crowd;
 use informer_apiserver::ApiServer;
 use informer_gateway::Gateway;
@@ -32,56 +34,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const OBJECTS: usize = 500;
 /// Changes come in this many small bursts a second.
 const BURSTS: u32 = 100;
-
-/// A number behind a flag.
-fn number(flag: &str, default: usize) -> usize {
-    let mut arguments = std::env::args().skip_while(|argument| argument != flag).skip(1);
-    arguments.next().map_or(default, |value| value.parse().expect("a number"))
-}
-
-fn is_set(flag: &str) -> bool {
-    std::env::args().any(|argument| argument == flag)
-}
-
-/// This program once more, which is talked to in lines.
-struct Companion {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Companion {
-    /// Starts it with as many files as the system lets it have: a thousand sockets are more than is usual.
-    fn start(arguments: &[String]) -> Self {
-        let mut child = Command::new("sh")
-            .args(["-c", "ulimit -n \"$(ulimit -Hn)\"; exec \"$0\" \"$@\""])
-            .arg(std::env::current_exe().expect("a path"))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program");
-        let input = child.stdin.take().expect("piped");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        Self { child, input, output }
-    }
-
-    fn hear(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        line.trim().to_owned()
-    }
-
-    fn say(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("it listens");
-    }
-
-    /// Closes its input and waits for its end.
-    fn end(mut self) {
-        drop(self.input);
-        self.child.wait().expect("it ends");
-    }
-}
 
 #[derive(Clone, Copy)]
 struct Load {

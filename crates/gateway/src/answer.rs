@@ -13,10 +13,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use informer_model::Status;
 use serde_json::{Value, json};
 
-use crate::{guard::accompany, pages::Page, present::Presentation};
+use crate::{
+    guard::accompany,
+    pages::Page,
+    present::Presentation,
+    query::selection::Mark,
+    work::{Account, Work},
+};
 
-/// A list is sent in pieces of about this size.
-const PIECE: usize = 256 * 1024;
+/// What has no end known beforehand is sent in pieces of about this size. A client that does not read holds two of them.
+pub(crate) const PIECE: usize = 32 * 1024;
+/// So many objects are looked at beforehand to say how long an answer will be.
+const MEASURED: usize = 2_000;
+/// How long writing a piece may take, in microseconds: others get their turn after it.
+const PIECE_MICROS: usize = 2_000;
 
 pub(crate) const RESOURCE_VERSION: HeaderName = HeaderName::from_static("x-resource-version");
 pub(crate) const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
@@ -88,15 +98,20 @@ pub(crate) struct Frame {
 }
 
 /// A page of a list: what stands before it, the items, and what stands after it.
-pub(crate) fn list(frame: Frame, page: Page, presentation: Presentation) -> Response {
-    let length = length(&frame, &page, &presentation);
+pub(crate) async fn list(
+    frame: Frame,
+    page: Page,
+    presentation: Presentation,
+    work: &Work,
+    account: &Account,
+) -> Response {
+    let objects = page.to.saturating_sub(page.from.at);
+    let mut pieces = Pieces::new(frame, page, presentation);
+    let length = if objects <= MEASURED { pieces.length() } else { None };
     let mut response = if length.is_some_and(|length| length <= PIECE) {
-        let mut pieces = Pieces::new(frame, page, presentation);
         json_text(pieces.next().unwrap_or_default())
     } else {
-        json_text(Body::from_stream(stream::iter(
-            Pieces::new(frame, page, presentation).map(Ok::<_, Infallible>),
-        )))
+        json_text(pieces.into_body(work.clone(), account.clone()))
     };
     if let Some(length) = length {
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -104,25 +119,49 @@ pub(crate) fn list(frame: Frame, page: Page, presentation: Presentation) -> Resp
     response
 }
 
-fn length(frame: &Frame, page: &Page, presentation: &Presentation) -> Option<usize> {
-    let objects = page.selection.objects.get(page.from..page.to)?;
-    let items = objects.iter().map(|object| presentation.length(object)).sum::<Option<usize>>()?;
-    let commas = objects.len().saturating_sub(1);
-    Some(frame.before.len() + items + commas + frame.after.len())
-}
-
 /// The pieces of a list, written when they are asked for: nothing that is not about to be sent is in memory twice.
 struct Pieces {
     frame: Frame,
     page: Page,
     presentation: Presentation,
-    at: usize,
+    mark: Mark,
     ended: bool,
 }
 
 impl Pieces {
     fn new(frame: Frame, page: Page, presentation: Presentation) -> Self {
-        Self { at: page.from, frame, page, presentation, ended: false }
+        Self { mark: page.from.clone(), frame, page, presentation, ended: false }
+    }
+
+    /// How many bytes there will be, where that is known beforehand.
+    fn length(&self) -> Option<usize> {
+        let Self { frame, page, presentation, .. } = self;
+        let (mut mark, mut items, mut known) = (page.from.clone(), 0, true);
+        page.selection.objects.read(&mut mark, page.to, |object| {
+            let length = presentation.length(object);
+            items += length.unwrap_or_default();
+            known &= length.is_some();
+            known
+        });
+        let commas = (mark.at - page.from.at).saturating_sub(1);
+        known.then(|| frame.before.len() + items + commas + frame.after.len())
+    }
+
+    /// How many objects one piece has at most.
+    fn at_most(&self) -> usize {
+        PIECE_MICROS / self.presentation.micros().max(1)
+    }
+
+    /// Each piece when it is asked for, and others get their turn in between.
+    fn into_body(self, work: Work, account: Account) -> Body {
+        let pieces = stream::unfold((self, work, account), |(mut pieces, work, account)| async move {
+            tokio::task::yield_now().await;
+            let objects = pieces.at_most().min(pieces.page.to.saturating_sub(pieces.mark.at));
+            let micros = objects * pieces.presentation.micros();
+            let (piece, pieces) = work.run(&account, micros, move || (pieces.next(), pieces)).await;
+            Some((Ok::<_, Infallible>(piece?), (pieces, work, account)))
+        });
+        Body::from_stream(pieces)
     }
 }
 
@@ -135,17 +174,16 @@ impl Iterator for Pieces {
         }
         let mut piece = Vec::with_capacity(PIECE + PIECE / 8);
         piece.extend_from_slice(std::mem::take(&mut self.frame.before).as_bytes());
-        let full = self.presentation.piece(PIECE);
-        while self.at < self.page.to && piece.len() < full {
-            if self.at > self.page.from {
+        let to = self.page.to.min(self.mark.at.saturating_add(self.at_most()));
+        let mut is_first = self.mark.at == self.page.from.at;
+        self.page.selection.objects.read(&mut self.mark, to, |object| {
+            if !std::mem::take(&mut is_first) {
                 piece.push(b',');
             }
-            if let Some(object) = self.page.selection.objects.get(self.at) {
-                self.presentation.write(object, &mut piece);
-            }
-            self.at += 1;
-        }
-        if self.at >= self.page.to && piece.len() < full {
+            self.presentation.write(object, &mut piece);
+            piece.len() < PIECE
+        });
+        if self.mark.at >= self.page.to {
             piece.extend_from_slice(std::mem::take(&mut self.frame.after).as_bytes());
             self.ended = true;
         }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -20,6 +19,7 @@ use crate::{
     cache::Cache,
     metrics::{RequestMetrics, Tally},
     pages::Pages,
+    work::{Account, Work},
 };
 
 /// The gateway's inside.
@@ -27,6 +27,7 @@ pub(crate) struct App {
     pub(crate) cache: Cache,
     pub(crate) access: Access,
     pub(crate) pages: Pages,
+    pub(crate) work: Work,
     /// The namespaces that are kept; all if there is none.
     pub(crate) namespaces: Vec<String>,
     pub(crate) streams: Arc<Streams>,
@@ -63,13 +64,14 @@ impl App {
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) caller: Caller,
-    pub(crate) address: Option<IpAddr>,
+    /// On whose account the request is answered.
+    pub(crate) account: Account,
 }
 
 /// How many follow at the same time.
 pub(crate) struct Streams {
     open: AtomicUsize,
-    by_client: Mutex<HashMap<String, usize>>,
+    by_client: Mutex<HashMap<Account, usize>>,
     limits: StreamLimits,
 }
 
@@ -89,7 +91,7 @@ impl Default for StreamLimits {
 /// Somebody follows, until it is dropped.
 pub(crate) struct StreamTicket {
     streams: Arc<Streams>,
-    client: String,
+    client: Account,
 }
 
 impl Streams {
@@ -104,10 +106,7 @@ impl Streams {
 
     /// One more, unless there are too many.
     pub(crate) fn ticket(self: &Arc<Self>, asker: &Asker) -> Result<StreamTicket, Status> {
-        let client = match (asker.caller.user(), asker.address) {
-            ("", Some(address)) => address.to_string(),
-            (user, _) => format!("user {user}"),
-        };
+        let client = asker.account.clone();
         let mut by_client = self.by_client.lock().unwrap_or_else(PoisonError::into_inner);
         let too_many = |what: &str, limit| {
             Status::too_many_requests(

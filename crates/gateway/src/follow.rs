@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use informer::{Object, RawObject};
-use informer_model::ObjectKey;
+use informer_model::{ObjectKey, Selector};
 use informer_serving::envelope::EventType;
 
 use crate::{
@@ -58,6 +58,21 @@ impl Follower {
         }
     }
 
+    /// Sees no more than this from now on, because namespaces have gone: what is in later ones of these names is something
+    /// else. Not if the end of what was in them has not been told yet.
+    pub(crate) fn narrow(&mut self, visible: &Visible, gone: &[String]) -> bool {
+        let is_inside = |key: &ObjectKey| gone.iter().any(|namespace| key.namespace() == Some(namespace));
+        let snapshot = self.collection.snapshot();
+        let is_empty = |namespace: &String| snapshot.plan(Some(namespace), &Selector::default()).scanned == 0;
+        let waiting = self.collection.changes.take(&mut self.cursor.clone(), usize::MAX);
+        let is_told = waiting.is_ok_and(|all| !all.iter().filter_map(|change| change.key()).any(is_inside))
+            && gone.iter().all(is_empty);
+        if is_told {
+            self.visible = visible.clone();
+        }
+        is_told
+    }
+
     /// The place up to which everything has been seen.
     pub(crate) fn seen(&self) -> &Place {
         self.cursor.seen()
@@ -77,17 +92,19 @@ impl Follower {
     /// What has happened since, without waiting. It may be nothing, although something has changed.
     pub(crate) fn take(&mut self) -> Result<Vec<Seen>, Lost> {
         let changes = self.next_changes()?;
-        Ok(changes.into_iter().filter_map(|change| self.judge(change.old.clone().as_ref(), change)).collect())
+        let judge =
+            |change: Arc<Change>| self.judge(change.old.clone().as_ref(), change.is_old_unknown, change);
+        Ok(changes.into_iter().filter_map(judge).collect())
     }
 
     /// The same, with all that happened to one object told as one.
     pub(crate) fn take_merged(&mut self) -> Result<Vec<Seen>, Lost> {
         let changes = self.next_changes()?;
-        let mut first: HashMap<ObjectKey, Option<Object<RawObject>>> = HashMap::new();
+        let mut first: HashMap<ObjectKey, Arc<Change>> = HashMap::new();
         let mut last: HashMap<ObjectKey, usize> = HashMap::new();
         for (at, change) in changes.iter().enumerate() {
             if let Some(key) = change.key() {
-                first.entry(key.clone()).or_insert_with(|| change.old.clone());
+                first.entry(key.clone()).or_insert_with(|| Arc::clone(change));
                 last.insert(key.clone(), at);
             }
         }
@@ -96,8 +113,8 @@ impl Follower {
         let merged = changes.into_iter().enumerate().filter(is_last);
         Ok(merged
             .filter_map(|(_, change)| {
-                let old = change.key().and_then(|key| first.remove(key)).flatten();
-                self.judge(old.as_ref(), change)
+                let first = change.key().and_then(|key| first.remove(key))?;
+                self.judge(first.old.as_ref(), first.is_old_unknown, change)
             })
             .collect())
     }
@@ -108,14 +125,26 @@ impl Follower {
         Ok(changes)
     }
 
-    fn judge(&self, old: Option<&Object<RawObject>>, change: Arc<Change>) -> Option<Seen> {
+    fn judge(
+        &self,
+        old: Option<&Object<RawObject>>,
+        is_old_unknown: bool,
+        change: Arc<Change>,
+    ) -> Option<Seen> {
         let matching = |object: &&Object<RawObject>| self.query.matches(object, &self.visible);
         let (was, is) = (old.filter(matching).cloned(), change.new.as_ref().filter(matching).cloned());
         let (event, object) = match (was, is) {
+            (None, Some(new)) if is_old_unknown => (EventType::Modified, new),
             (None, Some(new)) => (EventType::Added, new),
             (Some(_), Some(new)) => (EventType::Modified, new),
             // The last that is known of it, the same for all who hear of it.
             (Some(old), None) => (EventType::Deleted, change.old.clone().unwrap_or(old)),
+            // It may have been one of those that the follower has. Its key says whether it may hear of it.
+            (None, None) if is_old_unknown => {
+                let last = change.new.as_ref().or(change.old.as_ref());
+                let last = last.filter(|object| self.query.may_concern(object.key(), &self.visible))?;
+                (EventType::Deleted, last.clone())
+            }
             (None, None) => return None,
         };
         Some(Seen { event, change, object })

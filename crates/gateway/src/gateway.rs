@@ -28,11 +28,13 @@ use crate::{
     app::{App, StreamLimits, Streams},
     cache::{Cache, CacheLimits, Secrets},
     guard::{AllowedHost, Guard},
-    listener::{self, Limits},
-    metrics::{RequestMetrics, Tally},
+    listener::{self, Limits, Seats},
+    metrics::{Present, RequestMetrics, Tally},
     pages::Pages,
+    process::ProcessMetrics,
     routes,
     tls::Tls,
+    work::Work,
 };
 
 /// How long to wait before what could not be loaded is tried again.
@@ -75,6 +77,7 @@ struct Options {
     tls: Option<Tls>,
     hosts: Vec<AllowedHost>,
     connections: Limits,
+    seats: Arc<Seats>,
 }
 
 /// Builds a [`Gateway`].
@@ -188,20 +191,32 @@ impl GatewayBuilder {
             Auth::None => Access::Open,
             Auth::Kubernetes => Access::Kubernetes(Arc::new(Reviewer::new(self.client.clone()))),
         };
+        let (streams, seats) = (Arc::new(Streams::new(self.streams)), Seats::new(&self.connections));
+        let present = Present { streams: Arc::clone(&streams), connections: Arc::clone(&seats) };
+        registry.register_collector(Box::new(present));
+        registry.register_collector(Box::new(ProcessMetrics));
         let app = App {
-            cache: Cache::new(discovery, factory, secrets, secrets_factory, self.limits),
+            cache: Cache::new(
+                discovery,
+                factory,
+                secrets,
+                secrets_factory,
+                self.limits,
+                self.namespaces.is_empty(),
+            ),
             access,
             pages: Pages::default(),
+            work: Work::default(),
             namespaces: self.namespaces,
-            streams: Arc::new(Streams::new(self.streams)),
+            streams,
             metrics: RequestMetrics::new(&mut registry),
             registry,
             tally,
             preloaded: AtomicBool::new(true),
             stop,
         };
-        let options =
-            Options { auth: self.auth, tls: self.tls, hosts: self.hosts, connections: self.connections };
+        let Self { auth, tls, hosts, connections, .. } = self;
+        let options = Options { auth, tls, hosts, connections, seats };
         Ok(Gateway { app: Arc::new(app), options: Arc::new(options) })
     }
 }
@@ -277,9 +292,9 @@ impl Gateway {
     /// sent gets some seconds to end.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
         let router = self.router(listener.local_addr()?)?;
-        let Options { tls, connections, .. } = &*self.options;
-        let serving =
-            listener::serve(listener, tls.clone(), router, connections.clone(), self.app.stop.clone());
+        let Options { tls, connections, seats, .. } = &*self.options;
+        let (seats, stop) = (Arc::clone(seats), self.app.stop.clone());
+        let serving = listener::serve(listener, tls.clone(), router, connections.clone(), seats, stop);
         tokio::select! {
             () = serving => {}
             () = self.housekeeping() => {}

@@ -4,24 +4,35 @@ use std::{sync::Arc, time::Duration};
 
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
-use informer::{
-    discovery::ServedResource,
-    store::{NAMESPACE_INDEX, WaitError},
-};
+use informer::{discovery::ServedResource, store::WaitError};
 use informer_model::{ResourceArg, ResourceVersion, Status};
 
 use crate::{
     access::{Attributes, Visible},
     answer::{self, Frame},
     app::{App, Asker},
-    cache::collection::{Collection, path},
-    pages::Page,
+    cache::collection::Collection,
+    pages::{Asked, Next, Page, Token},
     present::Presentation,
     query::Query,
+    work::{Account, Work},
 };
 
 /// How long a request waits until the cache has the version that it asks for.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
+
+/// What has become of the access of somebody who follows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Same,
+    /// Some namespaces are no longer there, the second ones: this is what is left to see.
+    Narrowed(Visible, Vec<String>),
+    /// This may be seen now.
+    Changed(Visible),
+    Revoked,
+    /// The cluster did not say.
+    Unknown,
+}
 
 /// What a request found, ready to be written.
 pub(crate) struct Listing {
@@ -47,38 +58,48 @@ impl App {
         served: &ServedResource,
         query: &Query,
     ) -> Result<(Arc<Collection>, Visible), Status> {
+        // Whoever may see nothing does not get to start anything.
+        let visible = self.visible(asker, verb, served, query).await?;
+        Ok((self.cache.collection(served).await?, visible))
+    }
+
+    /// Which part of a resource a caller may see. 403 when it is none.
+    pub(crate) async fn visible(
+        &self,
+        asker: &Asker,
+        verb: &str,
+        served: &ServedResource,
+        query: &Query,
+    ) -> Result<Visible, Status> {
         let (group, resource) = (&served.api.group, &served.api.plural);
-        let everywhere = Attributes { verb, group, resource, namespace: None, name: None };
-        let visible = match query.namespaces.first() {
+        // Who may see only one object may ask for it by its name, in a list and in a watch too.
+        let everywhere = Attributes { verb, group, resource, namespace: None, name: query.only_name() };
+        match query.namespaces.first() {
+            _ if self.is_open() => Ok(Visible::All),
             _ if !served.namespaced => {
                 self.access.require(&asker.caller, &everywhere).await?;
-                Visible::All
+                Ok(Visible::All)
             }
             Some(namespace) if query.namespaces.len() == 1 => {
                 let there = Attributes { namespace: Some(namespace), ..everywhere };
                 self.access.require(&asker.caller, &there).await?;
-                Visible::Only(query.namespaces.clone())
+                Ok(Visible::Only(query.namespaces.clone()))
             }
-            Some(_) => {
-                let asked = query.namespaces.iter().cloned().collect();
-                self.access.visible(&asker.caller, verb, group, resource, asked).await?
+            _ if self.access.allows(&asker.caller, &everywhere).await? => Ok(Visible::All),
+            asked => {
+                let candidates = match asked {
+                    Some(_) => query.namespaces.iter().cloned().collect(),
+                    None => self.all_namespaces().await?,
+                };
+                let caller = &asker.caller;
+                let candidates = self.access.within_reach(caller, &everywhere, candidates, &self.cache).await;
+                self.access.visible(caller, &everywhere, candidates).await
             }
-            None if self.access.allows(&asker.caller, &everywhere).await? => Visible::All,
-            None => {
-                let candidates = self.namespaces_of(served).await?;
-                self.access.visible(&asker.caller, verb, group, resource, candidates).await?
-            }
-        };
-        // Whoever may see nothing does not get to start anything.
-        Ok((self.cache.collection(served).await?, visible))
+        }
     }
 
-    /// The namespaces that can have objects of a resource.
-    async fn namespaces_of(&self, served: &ServedResource) -> Result<Vec<String>, Status> {
-        let in_memory = self.cache.peek(&path(served)).filter(|collection| collection.informer.has_synced());
-        if let Some(collection) = in_memory {
-            return Ok(collection.snapshot().index_values(NAMESPACE_INDEX).unwrap_or_default());
-        }
+    /// The namespaces that there are, whether something is in them or not.
+    async fn all_namespaces(&self) -> Result<Vec<String>, Status> {
         if !self.namespaces.is_empty() {
             return Ok(self.namespaces.clone());
         }
@@ -87,15 +108,32 @@ impl App {
         Ok(namespaces.snapshot().iter().map(|namespace| namespace.key().name().to_owned()).collect())
     }
 
-    /// What a caller who has been following may see now. The credentials are asked about again, too.
-    pub(crate) async fn reopen(
+    /// What has become of the access of a caller who has been following. The credentials are asked about again, too.
+    pub(crate) async fn recheck(
         &self,
         asker: &mut Asker,
         served: &ServedResource,
         query: &Query,
-    ) -> Result<Visible, Status> {
-        asker.caller = self.access.renew(&asker.caller).await?;
-        Ok(self.open(asker, "watch", served, query).await?.1)
+        was: &Visible,
+    ) -> Standing {
+        let checked = async {
+            asker.caller = self.access.renew(&asker.caller).await?;
+            let visible = self.visible(asker, "watch", served, query).await?;
+            let lost = was.beyond(&visible);
+            if !lost.is_empty() && visible.beyond(was).is_empty() {
+                // What is seen no longer because it is no longer there is no change of access.
+                let there = self.all_namespaces().await?;
+                if !lost.iter().any(|namespace| there.contains(namespace)) {
+                    return Ok(Standing::Narrowed(visible, lost));
+                }
+            }
+            Ok::<_, Status>(if visible == *was { Standing::Same } else { Standing::Changed(visible) })
+        };
+        match checked.await {
+            Ok(standing) => standing,
+            Err(status) if matches!(status.code, 401 | 403) => Standing::Revoked,
+            Err(_) => Standing::Unknown,
+        }
     }
 
     /// Waits for the version that a query asks for.
@@ -127,12 +165,28 @@ impl App {
         if let Some(wanted) = &query.min_version {
             self.wait_for_version(&collection, wanted).await?;
         }
-        let question = format!("{} {} {visible:?}", collection.path, query.text);
+        let asks = format!("{} {}", collection.path, query.text);
+        let question = format!("{asks} {visible:?}");
+        let account = &asker.account;
+        let asked = Asked { account, query: &asks, question: &question, limit: query.limit };
+        let snapshot = collection.snapshot();
         if let Some(token) = &query.continue_from {
-            let page = self.pages.next(&question, token, query.limit)?;
+            let token = Token::read(token, &asks)?;
+            let page = match self.pages.next(asked, &token) {
+                Next::Page(page) => page,
+                Next::Gone(why) if query.order.is_some() => {
+                    return Err(Status::expired(format!(
+                        "the list that continue= belongs to is no longer kept ({why}), and one with sort= cannot go on without it: start again without continue="
+                    )));
+                }
+                Next::Gone(_) => {
+                    let after = Some(token.after().clone());
+                    let rest = query.select_aside(after, snapshot, &visible, &self.work, account).await;
+                    self.pages.first(asked, rest, Some(&token))
+                }
+            };
             return Ok(Found::Listing(Listing { collection, page, etag: None, explain: query.explain }));
         }
-        let snapshot = collection.snapshot();
         // A table tells ages, so it is never the same.
         let etag = (form != "table" && !query.explain && !query.table && query.limit.is_none())
             .then(|| answer::etag(&[&question, form, &snapshot.resource_version().to_string()]));
@@ -144,8 +198,8 @@ impl App {
             response.headers_mut().insert(header::ETAG, etag.clone());
             return Ok(Found::NotModified(response));
         }
-        let selection = query.select_aside(snapshot, &visible).await;
-        let page = self.pages.first(question, selection, query.limit);
+        let selection = query.select_aside(None, snapshot, &visible, &self.work, account).await;
+        let page = self.pages.first(asked, selection, None);
         Ok(Found::Listing(Listing { collection, page, etag, explain: query.explain }))
     }
 }
@@ -158,12 +212,17 @@ pub(crate) fn fresh(headers: &mut HeaderMap, collection: &Collection, version: &
 
 impl Listing {
     /// The answer, with the items in this form between these texts.
-    pub(crate) fn respond(self, frame: Frame, presentation: Presentation) -> Response {
+    pub(crate) async fn respond(
+        self,
+        frame: Frame,
+        presentation: Presentation,
+        work: &Work,
+        account: &Account,
+    ) -> Response {
         let Self { collection, page, etag, explain } = self;
-        let version = page.selection.version.clone();
-        let (total, next) = (page.selection.objects.len(), page.next.clone());
+        let (version, total, next) = (page.version.clone(), page.total, page.next.clone());
         let explanation = explain.then(|| page.selection.explanation.json().to_string());
-        let mut response = answer::list(frame, page, presentation);
+        let mut response = answer::list(frame, page, presentation, work, account).await;
         let headers = response.headers_mut();
         fresh(headers, &collection, &version);
         headers.insert(answer::TOTAL, HeaderValue::from(total));

@@ -1,8 +1,10 @@
-//! What the gateway counts about its own work, and about its informers.
+//! What the gateway counts about its own work, and about its informers, and how that is written.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    fmt::{self, Write},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use informer::{
@@ -10,15 +12,22 @@ use informer::{
     metrics::{Measurement, Metrics},
 };
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{MetricType, counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::Registry,
 };
 
-/// How many requests were answered, by how.
-#[derive(Clone, Debug, Default)]
+use crate::{app::Streams, listener::Seats};
+
+/// The upper ends of what answers take, in seconds.
+const SECONDS: [f64; 10] = [0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
+
+/// How many requests were answered, by how, and how soon.
+#[derive(Clone, Debug)]
 pub(crate) struct RequestMetrics {
     answered: Family<Answered, Counter>,
+    took: Family<Route, Histogram, fn() -> Histogram>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -27,17 +36,78 @@ struct Answered {
     code: u16,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Route {
+    route: &'static str,
+}
+
 impl RequestMetrics {
     pub(crate) fn new(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+        let metrics = Self {
+            answered: Family::default(),
+            took: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+        };
         let help = "Requests that were answered, by route and HTTP status";
         registry.register("informer_gateway_requests", help, metrics.answered.clone());
+        let help = "Time until an answer began, in seconds, by route";
+        registry.register("informer_gateway_request_duration_seconds", help, metrics.took.clone());
         metrics
     }
 
-    pub(crate) fn answered(&self, path: &str, code: u16) {
-        self.answered.get_or_create(&Answered { route: route(path), code }).inc();
+    pub(crate) fn answered(&self, path: &str, code: u16, took: Duration) {
+        let route = route(path);
+        self.answered.get_or_create(&Answered { route, code }).inc();
+        self.took.get_or_create(&Route { route }).observe(took.as_secs_f64());
     }
+}
+
+/// Who is there now.
+pub(crate) struct Present {
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) connections: Arc<Seats>,
+}
+
+impl fmt::Debug for Present {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Present").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Present {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, help, value) in [
+            ("informer_gateway_streams", "Streams and watches that are open", self.streams.open()),
+            ("informer_gateway_connections", "Connections that are open", self.connections.taken()),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value as i64).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// The text format of Prometheus, of the same in OpenMetrics: a counter has its whole name in the lines about it, and
+/// there are no units and no end.
+pub(crate) fn prometheus_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut counters = Vec::new();
+    for line in open_metrics.lines() {
+        if let Some(name) = line.strip_prefix("# TYPE ").and_then(|line| line.strip_suffix(" counter")) {
+            counters.push(name);
+        }
+    }
+    for line in open_metrics.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        let about = ["# TYPE ", "# HELP "].iter().find_map(|about| Some((about, line.strip_prefix(about)?)));
+        // Writing to a string does not fail.
+        let _ = match about.and_then(|(about, line)| Some((about, line.split_once(' ')?))) {
+            Some((about, (name, rest))) if counters.contains(&name) => {
+                writeln!(text, "{about}{name}_total {rest}")
+            }
+            Some((about, (name, "unknown"))) => writeln!(text, "{about}{name} untyped"),
+            _ => writeln!(text, "{line}"),
+        };
+    }
+    text
 }
 
 /// The kind of route: few values, whatever is asked for.
@@ -46,7 +116,7 @@ fn route(path: &str) -> &'static str {
     match first {
         "" | "_page" => "page",
         "api" | "apis" => "kubernetes",
-        "_stream" => "stream",
+        "_stream" | "_streams" => "stream",
         "_owned" => "owned",
         "_informers" | "_resources" => "about",
         "deploy" => "deploy",
@@ -82,5 +152,17 @@ impl Metrics for Tally {
         }
         drop(relists);
         self.prometheus.record(informer, measurement);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_format_of_prometheus_has_no_end_and_whole_names_of_counters() {
+        let open_metrics = "# HELP a How many.\n# TYPE a counter\n# UNIT a seconds\na_total{x=\"y\"} 3\n# HELP b Now.\n# TYPE b gauge\nb 1\n# EOF\n";
+        let text = "# HELP a_total How many.\n# TYPE a_total counter\na_total{x=\"y\"} 3\n# HELP b Now.\n# TYPE b gauge\nb 1\n";
+        assert_eq!(prometheus_text(open_metrics), text);
     }
 }

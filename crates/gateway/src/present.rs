@@ -10,10 +10,11 @@ use std::{
 use informer::{Object, RawObject};
 use informer_serving::{
     envelope::{Envelope, KindNames, partial_metadata},
+    json::{Json, Outline},
     media::{self, Include},
 };
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{cache::collection::Collection, query::Projection};
 
@@ -75,12 +76,12 @@ impl Presentation {
         }
     }
 
-    /// How much is written in one go of what may take so much: less of what takes long to write, so that nobody waits.
-    pub(crate) fn piece(&self, bytes: usize) -> usize {
-        match self.form {
-            Form::Whole | Form::Metadata => bytes,
-            Form::Fields(_) => bytes / 4,
-            Form::Row | Form::Table(_) => bytes / 16,
+    /// About how long it takes to write an object, in microseconds; nothing where bytes are only copied.
+    pub(crate) fn micros(&self) -> usize {
+        match &self.form {
+            Form::Whole | Form::Metadata => 0,
+            Form::Fields(projection) => 5 + projection.len() / 10,
+            Form::Row | Form::Table(_) => 10,
         }
     }
 
@@ -90,34 +91,38 @@ impl Presentation {
             Form::Whole => out.extend_from_slice(object.json().as_bytes()),
             Form::Fields(projection) => projection.apply(object.json(), out),
             Form::Metadata => out.extend_from_slice(partial_metadata(object.metadata_json()).as_bytes()),
-            Form::Row => out.extend_from_slice(self.row(object).to_string().as_bytes()),
-            Form::Table(_) => out.extend_from_slice(self.envelope.row(&value(object)).to_string().as_bytes()),
+            Form::Row => self.write_row(object, out),
+            Form::Table(_) => self.envelope.write_row(object.json(), out),
         }
     }
 
     /// An object on its own, in a form that stands on its own.
     pub(crate) fn one(&self, object: &Object<RawObject>) -> Vec<u8> {
         if let Form::Table(_) = self.form {
-            return self.envelope.table(&value(object)).into();
+            return self.envelope.table(object.json()).into();
         }
         let mut text = Vec::new();
         self.write(object, &mut text);
         text
     }
 
-    fn row(&self, object: &Object<RawObject>) -> Value {
-        let value = value(object);
-        let mut row = json!({
-            "name": object.key().name(),
-            "uid": value.pointer("/metadata/uid"),
-            "created": value.pointer("/metadata/creationTimestamp"),
-            "labels": value.pointer("/metadata/labels"),
-            "cells": self.collection.columns.cells(&value, Timestamp::now()),
-        });
-        if let Some(namespace) = object.key().namespace() {
-            row["namespace"] = namespace.into();
-        }
-        row
+    fn write_row(&self, object: &Object<RawObject>, out: &mut Vec<u8>) {
+        let outline = Outline::of(object.json());
+        let json = outline.root();
+        out.extend_from_slice(b"{\"cells\":");
+        self.collection.columns.write_cells(&json, Timestamp::now(), out);
+        let text = |pointer| json.pointer(pointer).map_or("null", Json::text);
+        let key = object.key();
+        let named = |namespace| format!(",\"namespace\":{}", Value::from(namespace));
+        let about = format!(
+            ",\"created\":{},\"labels\":{},\"name\":{}{},\"uid\":{}}}",
+            text("/metadata/creationTimestamp"),
+            text("/metadata/labels"),
+            Value::from(key.name()),
+            key.namespace().map(named).unwrap_or_default(),
+            text("/metadata/uid"),
+        );
+        out.extend_from_slice(about.as_bytes());
     }
 
     /// A number for this form: two that write the same have the same. `purpose` is what it is written for.
@@ -125,12 +130,4 @@ impl Presentation {
         static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         HASHES.hash_one(format!("{purpose} {:?}", self.form))
     }
-}
-
-/// The object decoded; one that is nested too deeply shows its metadata alone.
-fn value(object: &Object<RawObject>) -> Value {
-    object.value().unwrap_or_else(|_| {
-        let metadata: Value = serde_json::from_str(object.metadata_json()).unwrap_or_default();
-        json!({"metadata": metadata})
-    })
 }

@@ -34,6 +34,8 @@
  */
 
 const TOKEN = 'informer.token';
+/** Where the gateway is: the files of the page stand in `_page/` there. A worker has no document that would tell. */
+const ROOT = new URL('..', import.meta.url);
 
 /** What the server said no with. */
 export class Refusal extends Error {
@@ -42,6 +44,11 @@ export class Refusal extends Error {
     super(message);
     this.status = status;
     this.retryAfter = retryAfter;
+  }
+
+  /** Whether asking again may help: what is shown stays until then. */
+  get temporary() {
+    return [429, 502, 503, 504].includes(this.status);
   }
 }
 
@@ -58,32 +65,43 @@ export function setToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
+/** A response of the gateway with a good status; any other is thrown. @param {string} address @param {string | null} token @param {{ signal?: AbortSignal, headers?: Record<string, string> }} options */
+export async function ask(address, token, { signal, headers = {} }) {
+  const authorization = token ? { authorization: `Bearer ${token}` } : {};
+  const response = await fetch(new URL(address, ROOT), {
+    headers: { ...headers, ...authorization },
+    signal: signal ?? null,
+    cache: 'no-store',
+  });
+  if (!response.ok) throw await readRefusal(response);
+  return response;
+}
+
 /**
- * A response of the gateway with a good status; asks for a token and tries again on 401.
+ * Sends a request with the token of this tab; asks for another token and sends it again on 401.
+ * @template T
+ * @template {{ signal?: AbortSignal }} O
+ * @param {(address: string, token: string | null, options: O) => Promise<T>} send
  * @param {string} address
- * @param {{ signal?: AbortSignal, headers?: Record<string, string> }} [options]
+ * @param {O} options
  */
-export async function request(address, { signal, headers = {} } = {}) {
+export async function request(send, address, options) {
   for (;;) {
     const token = sessionStorage.getItem(TOKEN);
-    const authorization = token ? { authorization: `Bearer ${token}` } : {};
-    const response = await fetch(new URL(address, document.baseURI), {
-      headers: { ...headers, ...authorization },
-      signal: signal ?? null,
-      cache: 'no-store',
-    });
-    if (response.ok) return response;
-    const refusal = await readRefusal(response);
-    if (response.status !== 401 || !askForToken) throw refusal;
+    try {
+      return await send(address, token, options);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 401 || !askForToken) throw error;
+    }
     // Another request may have got a new token meanwhile: then that one is tried first.
     if (sessionStorage.getItem(TOKEN) === token) await askForToken();
-    signal?.throwIfAborted();
+    options.signal?.throwIfAborted();
   }
 }
 
 /** @param {string} address @param {{ signal?: AbortSignal }} [options] @returns {Promise<any>} */
-export async function getJson(address, options) {
-  return (await request(address, options)).json();
+export async function getJson(address, options = {}) {
+  return (await request(ask, address, options)).json();
 }
 
 /** @param {Response} response */

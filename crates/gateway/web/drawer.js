@@ -120,7 +120,12 @@ export class Drawer {
         if (type === 'deleted') this.#note('This object was deleted. This is the last that was seen of it.');
         else put(object);
       },
-      refused: (refusal) => fill(this.panel, h('p', { class: 'note is-bad' }, refusal.message)),
+      refused: (refusal) => {
+        if (this.object && refusal.temporary) return;
+        this.#leaveTab();
+        this.object = null;
+        fill(this.panel, h('p', { class: 'note is-bad' }, refusal.message));
+      },
     });
   }
 

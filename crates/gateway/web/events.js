@@ -46,7 +46,11 @@ export class ObjectEvents {
         else put(event);
         if (this.synced) this.draw();
       },
-      refused: (refusal) => fill(this.host, h('p', { class: 'note is-bad' }, refusal.message)),
+      refused: (refusal) => {
+        if (this.synced && refusal.temporary) return;
+        this.synced = false;
+        fill(this.host, h('p', { class: 'note is-bad' }, refusal.message));
+      },
     });
     fill(host, h('p', { class: 'note' }, 'Loading …'));
   }

@@ -160,7 +160,10 @@ function describe(progress, paused, waiting) {
       return { text: 'live', tone: 'good', long: 'Live: changes are shown as they happen' };
     case 'waiting': {
       const seconds = Math.max(0, Math.ceil(((progress.until ?? 0) - Date.now()) / 1000));
-      return { text: seconds ? `reconnecting in ${seconds} s` : 'reconnecting', tone: 'wait', long: `Reconnecting: ${progress.reason}. Press to try now` };
+      const again = seconds ? `reconnecting in ${seconds} s` : 'reconnecting';
+      // That one may not see this, or perhaps not, is no matter of the connection: it is said at once.
+      const text = /^access (revoked|cannot be checked)$/.test(progress.reason ?? '') ? `${progress.reason} · ${again}` : again;
+      return { text, tone: 'wait', long: `Reconnecting: ${progress.reason}. Press to try now` };
     }
     case 'refused':
       return { text: 'refused', tone: 'bad', long: `Refused: ${progress.reason}. Press to try again` };

@@ -179,6 +179,8 @@ class Page {
   /** @param {Refusal} refusal */
   #refused(refusal) {
     this.refusal = refusal;
+    // What may no longer be seen, or is no longer there, does not stay on the page.
+    if (refusal.status === 403 || refusal.status === 404) this.store.clear({ namespaced: this.store.namespaced });
     if (refusal.status === 400) this.header.filters.showRefusal(refusal.message);
     this.#schedule();
   }

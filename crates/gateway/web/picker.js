@@ -7,6 +7,8 @@ import { count } from './format.js';
 
 const RECENT = 'informer.recent';
 const MOST_RECENT = 5;
+/** A namespace is called like a label of DNS. */
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** @param {string} path */
 export function remember(path) {
@@ -106,7 +108,9 @@ export function openNamespaces(palette, namespaces) {
     search: (text) => {
       const chosen = namespaces.chosen();
       const counts = namespaces.counts();
-      const names = namespaces.names().filter((name) => name.includes(text.toLowerCase()));
+      const typed = text.toLowerCase();
+      const known = [...new Set([...namespaces.names(), ...chosen])].sort();
+      const names = known.filter((name) => name.includes(typed));
       const all = { key: '', title: 'All namespaces', section: '', checked: chosen.length === 0 };
       return [
         ...(text ? [] : [all]),
@@ -114,6 +118,8 @@ export function openNamespaces(palette, namespaces) {
           key: name, title: name, section: 'Namespaces', checked: chosen.includes(name),
           detail: counts.has(name) ? count(counts.get(name) ?? 0) : '',
         })),
+        // Whoever may not list namespaces types the name of one.
+        ...(NAMESPACE.test(typed) && !known.includes(typed) ? [{ key: typed, title: `Use “${typed}”`, section: 'Typed' }] : []),
       ];
     },
   });

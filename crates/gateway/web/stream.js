@@ -1,7 +1,11 @@
-// A live stream: server-sent events over `fetch`, which can carry a token where `EventSource` cannot.
+// A live stream: on a connection of its own, or over one that all tabs share.
 // In: an address. Out: the snapshot in pieces, then changes, without a gap over lost connections (Last-Event-ID).
 
 import { Refusal, request } from './api.js';
+import { connect, placeAfter } from './connection.js';
+import { isShared, subscribe } from './subscription.js';
+
+/** @import { StreamEvent } from './connection.js' */
 
 /** @typedef {{ name: string, type: string, format?: string, description?: string, priority?: number }} ColumnDefinition */
 /**
@@ -17,59 +21,17 @@ import { Refusal, request } from './api.js';
  * @property {(items: any[]) => void} items a piece of it
  * @property {() => void} synced it is complete
  * @property {(type: 'added' | 'modified' | 'deleted', data: any) => void} change
- * @property {(refusal: Refusal) => void} refused the server said no; nothing more comes unless `retry` is called
+ * @property {(refusal: Refusal) => void} refused the server said no; unless that is temporary nothing more comes before `retry`, and then from the beginning
  */
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 15_000;
 /** Heartbeats come every ten seconds; three missed are a dead connection. */
 const SILENCE = 35_000;
-/** A browser has six connections per server. A tab that nobody looks at gives its own back after so long. */
+/** Before anything is sent, the gateway may have to read all objects of a kind: it gives up after a minute. */
+const BEGINNING = 90_000;
+/** A tab that nobody looks at costs the gateway nothing after so long. */
 const HIDDEN = 30_000;
-
-/** Splits the text of a stream into events; pieces may end anywhere. */
-export class EventParser {
-  constructor() {
-    this.rest = '';
-  }
-
-  /**
-   * @param {string} text
-   * @returns {{ event: string, data: string, id: string | null }[]}
-   */
-  feed(text) {
-    const events = [];
-    let from = 0;
-    const whole = this.rest + text;
-    for (;;) {
-      const end = whole.indexOf('\n\n', from);
-      if (end < 0) break;
-      const event = this.#read(whole.slice(from, end));
-      if (event) events.push(event);
-      from = end + 2;
-    }
-    this.rest = whole.slice(from);
-    return events;
-  }
-
-  /** @param {string} block */
-  #read(block) {
-    let event = 'message';
-    // An empty one means: forget where you were.
-    let id = null;
-    let data = null;
-    for (const line of block.split('\n')) {
-      const colon = line.indexOf(':');
-      if (colon === 0) continue;
-      const field = colon < 0 ? line : line.slice(0, colon);
-      const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
-      if (field === 'event') event = value;
-      else if (field === 'id') id = value;
-      else if (field === 'data') data = data === null ? value : `${data}\n${value}`;
-    }
-    return data === null ? null : { event, data, id };
-  }
-}
 
 export class Stream {
   /** @param {string} address @param {Listener} listener */
@@ -133,10 +95,9 @@ export class Stream {
     let delay = 0;
     let reason = 'the connection was lost';
     try {
-      const headers = { accept: 'text/event-stream', ...(this.lastId ? { 'last-event-id': this.lastId } : {}) };
-      const response = await request(this.address, { signal: connection.signal, headers });
+      const events = await request(isShared() ? subscribe : connect, this.address, { signal: connection.signal, lastId: this.lastId });
       if (this.lastId) this.#live();
-      const end = await this.#read(response, connection);
+      const end = await this.#read(events, connection);
       if (end) {
         reason = end.reason;
         delay = end.retryAfterMs;
@@ -146,8 +107,9 @@ export class Stream {
       if (error instanceof Refusal) {
         reason = error.message;
         delay = error.retryAfter * 1000;
-        if (![429, 502, 503, 504].includes(error.status)) {
+        if (!error.temporary) {
           this.connection = null;
+          this.lastId = '';
           this.listener.progress({ phase: 'refused', reason });
         }
         this.listener.refused(error);
@@ -178,22 +140,19 @@ export class Stream {
     this.listener.progress({ phase: 'live' });
   }
 
-  /** @param {Response} response @param {AbortController} connection */
-  async #read(response, connection) {
-    if (!response.body) return null;
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    const parser = new EventParser();
-    let watchdog = setTimeout(() => connection.abort(), SILENCE);
+  /** @param {ReadableStream<StreamEvent[]>} events @param {AbortController} connection */
+  async #read(events, connection) {
+    const reader = events.getReader();
+    let watchdog = setTimeout(() => connection.abort(), BEGINNING);
     try {
       for (;;) {
         const { done, value } = await reader.read();
-        if (connection !== this.connection) return null;
-        if (done) return null;
+        if (done || connection !== this.connection) return null;
         clearTimeout(watchdog);
         watchdog = setTimeout(() => connection.abort(), SILENCE);
-        for (const { event, data, id } of parser.feed(value)) {
-          const end = this.#handle(event, JSON.parse(data));
-          if (id !== null) this.lastId = id;
+        for (const event of value) {
+          const end = event.data === null ? null : this.#handle(event.event, JSON.parse(event.data));
+          this.lastId = placeAfter(event, this.lastId);
           if (end) return end;
         }
       }
@@ -209,7 +168,6 @@ export class Stream {
     switch (event) {
       case 'reset':
       case 'snapshot':
-        this.lastId = '';
         this.listener.progress({ phase: 'loading' });
         this.listener.begin({ total: data.total ?? 0, columns: data.columns ?? [] });
         break;
@@ -225,6 +183,8 @@ export class Stream {
       case 'deleted':
         this.listener.change(event, data);
         break;
+      case 'refused':
+        throw new Refusal(Number(data.code), String(data.message), Number(data.details?.retryAfterSeconds) || 0);
       case 'end':
         return { reason: String(data.reason ?? 'the server ended the stream'), retryAfterMs: Number(data.retryAfterMs) || 0 };
     }

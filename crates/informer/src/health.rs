@@ -167,7 +167,10 @@ impl fmt::Display for SourceHealth {
             write!(f, ", at version {}", self.version)?;
         }
         match (&self.trouble, &self.last_trouble) {
-            (Some(trouble), _) => write!(f, "; {trouble}"),
+            (Some(trouble), _) => {
+                f.write_str("; ")?;
+                trouble.write(f, self.phase == Phase::Waiting)
+            }
             (None, Some(trouble)) => {
                 write!(f, "; got over this {} ago: {}", Ago(trouble.last), trouble.problem)
             }
@@ -178,11 +181,20 @@ impl fmt::Display for SourceHealth {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, true)
+    }
+}
+
+impl Trouble {
+    /// What is done about it is said only while it is still to be done.
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_remedy: bool) -> fmt::Result {
         match self.times {
             0 | 1 => write!(f, "in trouble for {}: {}", Ago(self.began), self.problem)?,
             times => write!(f, "in trouble for {}, {times} times: {}", Ago(self.began), self.problem)?,
         }
-        write!(f, "; {}", self.remedy)?;
+        if with_remedy {
+            write!(f, "; {}", self.remedy)?;
+        }
         match self.problem.advice() {
             Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),

@@ -18,17 +18,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
+    Event,
     monitor::Monitor,
     panic_message,
-    queue::{AnyQueue, Delta, Popped, QueueKind, SharedQueue, Transform},
-    reflector::{Reflector, Settings},
+    queue::{AnyQueue, Delta, FirstList, Popped, QueueKind, SharedQueue, Transform},
+    reflector::{Phase, Problem, Reflector, Remedy, Settings},
     source::ListWatch,
     store::{Batch, Store},
 };
 
 /// How many deltas are applied in one step.
 const BATCH: usize = 256;
-/// After a reflector panicked, which its source or its decoder can bring about, it begins anew so much later.
+/// After a reflector panicked, which only what measures can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 pub(crate) type LaneQueue<K> = SharedQueue<K, AnyQueue<K>>;
@@ -48,6 +49,8 @@ pub(crate) struct Lanes<K> {
     store: Store<K>,
     monitor: Arc<Monitor>,
     queues: Vec<LaneQueue<K>>,
+    /// Whether each lane's first list is still to be applied.
+    first_lists: Vec<FirstList>,
     /// The version that each lane has reached.
     versions: Vec<ResourceVersion>,
     /// Each ends with its lane, and with what a panic said if it died of one.
@@ -69,6 +72,7 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         let queue = || SharedQueue::new(AnyQueue::new(route.queue, &store));
         let mut lanes = Self {
             queues: (0..count).map(|_| queue()).collect(),
+            first_lists: vec![FirstList::default(); count],
             versions: vec![ResourceVersion::UNSET; count],
             route,
             store,
@@ -114,8 +118,8 @@ impl<K: Send + Sync + 'static> Lanes<K> {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, LaneBatch<K>)>> {
         while let Poll::Ready(Some(ended)) = self.reflectors.poll_join_next(context) {
             if let Ok((lane, Some(message))) = ended {
-                let (informer, again_in) = (self.monitor.name(), AFTER_PANIC);
-                tracing::error!(informer, message, ?again_in, "a reflector panicked; it begins anew");
+                self.monitor.phase(lane, Phase::Waiting, &self.monitor.version(lane), 0);
+                self.monitor.problem(lane, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
                 self.reflect(lane, AFTER_PANIC);
             }
         }
@@ -135,8 +139,21 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         if closed == count { Poll::Ready(None) } else { Poll::Pending }
     }
 
-    /// Notes what a batch says of versions before it is applied.
-    pub(crate) fn note_versions(&mut self, lane: usize, deltas: &[Delta<K>]) {
+    /// Applies a batch of a lane, and tells with each event whether it adds an object of that lane's first list.
+    pub(crate) fn apply(
+        &mut self,
+        lane: usize,
+        deltas: Vec<Delta<K>>,
+        batch: &mut Batch<'_, K>,
+        tell: impl FnMut(Event<K>, bool),
+    ) {
+        self.note_versions(lane, &deltas);
+        self.first_lists[lane].apply(deltas, batch, tell);
+        self.settle_version(batch);
+    }
+
+    /// Notes what a batch says of versions.
+    fn note_versions(&mut self, lane: usize, deltas: &[Delta<K>]) {
         let reached = deltas.iter().rev().find_map(|delta| match delta {
             Delta::Bookmark(version) => Some(version),
             Delta::ReplacedAll(list) => Some(&list.version),
@@ -148,7 +165,7 @@ impl<K: Send + Sync + 'static> Lanes<K> {
     }
 
     /// Sets the store to the version that every lane has reached. With one lane the batch did it itself.
-    pub(crate) fn settle_version(&self, batch: &mut Batch<'_, K>) {
+    fn settle_version(&self, batch: &mut Batch<'_, K>) {
         if let [first, rest @ ..] = &self.versions[..]
             && !rest.is_empty()
         {

@@ -192,6 +192,11 @@ impl Monitor {
         }
     }
 
+    /// The version that a lane has reached.
+    pub(crate) fn version(&self, lane: usize) -> ResourceVersion {
+        self.lock().lanes.get(lane).map(|lane| lane.version.clone()).unwrap_or_default()
+    }
+
     /// Notes a problem. The log gets a line when the state changes, not for every repetition.
     pub(crate) fn problem(&self, lane: usize, problem: Problem, remedy: Remedy) {
         if let Some(tell) = &self.on_problem {
@@ -225,11 +230,20 @@ impl Monitor {
         }
     }
 
+    /// Notes that a list is complete. If lists were what went wrong, the source works again.
+    pub(crate) fn listed(&self, lane: usize) {
+        self.over(lane, |trouble| !trouble.problem.is_of_watch());
+    }
+
     /// Notes that a source works again.
     pub(crate) fn recovered(&self, lane: usize) {
+        self.over(lane, |_| true);
+    }
+
+    fn over(&self, lane: usize, is_over: impl FnOnce(&mut Noted) -> bool) {
         let mut state = self.lock();
         let Some(lane) = state.lanes.get_mut(lane) else { return };
-        if let Some(trouble) = lane.trouble.take() {
+        if let Some(trouble) = lane.trouble.take_if(is_over) {
             let lasted = trouble.began.elapsed();
             let (name, source, times) = (&self.name, &lane.description, trouble.times);
             tracing::info!(informer = name, source, times, ?lasted, "works again");

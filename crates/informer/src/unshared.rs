@@ -14,7 +14,7 @@ use crate::{
     health::{Health, SyncError},
     lanes::{Lanes, Route},
     monitor::Monitor,
-    queue::{self, Delta, QueueKind, Transform},
+    queue::{Delta, FirstList, QueueKind, Transform},
     reflector::Settings,
     source::ListWatch,
     store::{self, IndexError, IndexHandle, Store, StoreWriter},
@@ -133,7 +133,7 @@ where
         let _ = self.monitor.start();
         let monitor = Arc::clone(&self.monitor);
         let mut lanes = Lanes::start(self.route, self.known.clone(), monitor, stop.child_token());
-        let next = |period: Duration| (!period.is_zero()).then(|| Instant::now() + period);
+        let next = |period: Duration| Instant::now().checked_add(period).filter(|_| !period.is_zero());
         let mut next_resync = next(self.resync);
         loop {
             tokio::select! {
@@ -253,16 +253,18 @@ where
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
         let Self { route, writer, handler, resync, monitor } = self;
-        let (known, progress) = (writer.store(), Progress(Arc::clone(&monitor)));
+        let known = writer.store();
         // The function is called again only after its future has ended, so the lock is always free.
-        let work = Arc::new(tokio::sync::Mutex::new((writer, handler)));
+        let work = Arc::new(tokio::sync::Mutex::new((writer, handler, FirstList::default())));
         let process = move |deltas: Vec<Delta<K>>| {
-            let (work, initial) = (Arc::clone(&work), !progress.has_synced());
+            let work = Arc::clone(&work);
             async move {
-                let (writer, handler) = &mut *work.lock().await;
+                let (writer, handler, first_list) = &mut *work.lock().await;
                 let mut events = Vec::with_capacity(deltas.len());
-                writer.write(|batch| queue::apply(deltas, batch, |event| events.push(event)));
-                for event in events {
+                writer.write(|batch| {
+                    first_list.apply(deltas, batch, |event, initial| events.push((event, initial)));
+                });
+                for (event, initial) in events {
                     match &event {
                         Event::Added(object) => handler.on_add(object, initial).await,
                         Event::Updated { old, new } => handler.on_update(old, new).await,

@@ -315,9 +315,12 @@ impl NaiveDeltaFifo {
             }
             Step::Delete(name) => {
                 if let Some(last) = event {
-                    self.newest = Some(last.resource_version().clone());
+                    let version = last.resource_version().clone();
                     if is_known(self, name) {
+                        self.newest = Some(version);
                         self.push(Delta::Deleted(Tombstone::Final(last)));
+                    } else {
+                        self.bookmark(version);
                     }
                 }
             }

@@ -81,15 +81,15 @@ fn c14_a_relist_is_one_step_against_the_cache_at_processing_time() {
     queue.replace(list(vec![mk("b", 1), mk("a", 1), mk("c", 1)], 5));
     queue.added(mk("d", 6));
     // `d` is in neither the store nor the list when the list arrives, but in the store when its turn comes.
-    queue.replace(list(vec![mk("c", 7), mk("b", 1)], 8));
+    queue.replace(list(vec![mk("c", 7), mk("b", 8)], 8));
     queue.updated(mk("c", 9));
     let told = process(&mut queue, &mut writer, 100);
     assert_eq!(
         told,
-        ["+b@1", "+a@1", "+c@1", "+d@6", "?a@1", "?d@6", "~c@1→c@7", "~b@1→b@1", "~c@7→c@9"],
+        ["+b@1", "+a@1", "+c@1", "+d@6", "?a@1", "?d@6", "~c@1→c@7", "~b@1→b@8", "~c@7→c@9"],
         "deletions first, then the list in its order"
     );
-    assert_eq!((show(store.snapshot().iter()), store.resource_version()), ("b@1 c@9".into(), 9.into()));
+    assert_eq!((show(store.snapshot().iter()), store.resource_version()), ("b@8 c@9".into(), 9.into()));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn c15_only_deletions_in_a_row_collapse_and_the_better_one_stays() {
 fn c15_deleting_what_nobody_knows_is_ignored() {
     let (_writer, _store, mut queue) = delta_fifo(vec![mk("stored", 1)]);
     queue.deleted(gone(mk("unknown", 2)));
-    assert!(queue.is_empty());
+    assert_eq!(drain(&mut queue, 1), ["#2"], "but for its version");
     queue.deleted(gone(mk("stored", 3)));
     queue.added(mk("queued", 4));
     queue.deleted(gone(mk("queued", 5)));
@@ -403,4 +403,28 @@ fn a_transform_that_cannot_fail_reads_well() {
         Ok::<(), Infallible>(())
     });
     assert!(trim.apply(mk("a", 1)).unwrap().data.is_none());
+}
+
+#[test]
+fn c15_a_deletion_that_is_ignored_moves_the_version_in_its_turn() {
+    let (_writer, _store, mut queue) = delta_fifo(vec![]);
+    queue.deleted(gone(mk("unknown", 7)));
+    assert_eq!(drain(&mut queue, 10), ["#7"]);
+    queue.added(mk("a", 8));
+    queue.bookmark(9.into());
+    queue.deleted(gone(mk("unknown", 10)));
+    assert_eq!(drain(&mut queue, 1), ["+a@8", "#10"], "nothing before what waited");
+}
+
+#[test]
+fn c26_a_resync_shows_what_the_store_has_when_its_turn_comes() {
+    let (mut writer, store, mut queue) = delta_fifo(vec![mk("a", 1), mk("b", 1), mk("c", 1)]);
+    queue.resync();
+    // Another queue in front of the same store was quicker.
+    writer.write(|batch| {
+        batch.remove(&key("a"));
+        batch.insert(mk("b", 2));
+    });
+    assert_eq!(process(&mut queue, &mut writer, 100), ["~b@2→b@2", "~c@1→c@1"]);
+    assert_eq!(show(store.snapshot().iter()), "b@2 c@1");
 }

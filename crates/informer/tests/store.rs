@@ -5,7 +5,7 @@ mod support;
 use std::{panic, time::Duration};
 
 use informer::{
-    model::Selector,
+    model::{ResourceVersion, Selector},
     queue::Replacement,
     store::{self, Change, IndexError, LABEL_INDEX, NAMESPACE_INDEX, WaitError},
 };
@@ -228,4 +228,49 @@ async fn c21_waiting_for_what_can_never_come_is_an_error_at_once() {
     drop(writer);
     let error = store.wait_for_resource_version(&4.into(), MINUTE).await.unwrap_err();
     assert!(matches!(error, WaitError::Stopped { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c21_a_version_that_was_reached_stays_reached_after_the_stop() {
+    let (mut writer, store) = store::new::<ConfigMap>();
+    writer.write(|batch| batch.set_resource_version(7.into()));
+    drop(writer);
+    assert_eq!(store.wait_for_resource_version(&7.into(), MINUTE).await, Ok(7.into()));
+    let error = store.wait_for_resource_version(&8.into(), MINUTE).await.unwrap_err();
+    assert!(matches!(error, WaitError::Stopped { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c21_who_waits_for_no_version_does_not_wait() {
+    let (mut writer, store) = store::new::<ConfigMap>();
+    let unset = ResourceVersion::UNSET;
+    assert_eq!(store.wait_for_resource_version(&unset, MINUTE).await, Ok(unset.clone()));
+    writer.write(|batch| batch.set_resource_version(7.into()));
+    assert_eq!(store.wait_for_resource_version(&unset, MINUTE).await, Ok(7.into()));
+    drop(writer);
+    assert_eq!(store.wait_for_resource_version(&unset, MINUTE).await, Ok(7.into()));
+}
+
+/// How much time it takes to change all values of an object with so many.
+fn refiling(values: usize) -> Duration {
+    let (mut writer, store) = store::new::<ConfigMap>();
+    let function = move |object: &Config| {
+        let version = object.resource_version().to_string();
+        (0..values).map(move |value| format!("{version}-{value}")).collect::<Vec<_>>()
+    };
+    let by_value = store.add_index("many", function).unwrap();
+    let began = std::time::Instant::now();
+    for version in [1, 2] {
+        writer.write(|batch| batch.insert(mk("a/x", version)));
+    }
+    let took = began.elapsed();
+    assert_eq!(by_value.values().len(), values);
+    took
+}
+
+#[test]
+fn c17_an_object_with_very_many_values_costs_as_many_steps() {
+    // Comparing each with each would be ten thousand million steps.
+    let took = refiling(100_000);
+    assert!(took < Duration::from_secs(2), "{took:?}");
 }

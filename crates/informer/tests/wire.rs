@@ -530,3 +530,43 @@ async fn a_list_of_a_custom_resource_may_have_any_name() {
         assert_eq!(ListWatch::namespace(&source), None);
     }
 }
+
+#[tokio::test]
+async fn f23_a_list_where_a_watch_was_asked_for_is_malformed_and_the_error_says_so() {
+    let large = mk_item("a", &format!(r#"{{"text":"{}"}}"#, "x".repeat(40 << 20)));
+    for body in [mk_list(&[]), mk_list(&[mk_item("a", "{}")]), mk_list(&[large])] {
+        let (items, error) = watch_of::<Pod>(body).await;
+        assert!(items.is_empty(), "{:?}", events(&items));
+        let Some(SourceError::Malformed(words)) = error else { panic!("{error:?}") };
+        assert!(words.contains("a list (PodList) where a watch was asked for"), "{words}");
+    }
+}
+
+/// Something that panics at objects with a thorn.
+#[derive(Debug, Clone, Deserialize)]
+struct Thorny {
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "without_thorn")]
+    spec: Value,
+}
+
+fn without_thorn<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let spec = Value::deserialize(deserializer)?;
+    assert!(spec.get("thorn").is_none(), "a thorn");
+    Ok(spec)
+}
+
+informer::projection!(Thorny of Pod);
+
+#[tokio::test]
+async fn c09_a_type_that_panics_at_an_object_costs_that_object_and_no_more() {
+    let (good, bad) = (mk_item("a", "{}"), mk_item("b", r#"{"thorn":1}"#));
+    let (items, error) = list_of::<Thorny>(mk_list(&[bad.clone(), good.clone()])).await;
+    assert_eq!((lines(&items).len(), error), (3, None));
+    let ListItem::Unusable(unusable) = &items[0] else { panic!("{:?}", lines(&items)) };
+    assert!(unusable.key.is_some() && unusable.error.contains("panicked: a thorn"), "{unusable:?}");
+    assert!(matches!(&items[1], ListItem::Object(object) if object.spec.is_object()));
+    let (items, error) = watch_of::<Thorny>(mk_event("ADDED", &bad) + &mk_event("ADDED", &good)).await;
+    assert_eq!((events(&items).len(), error), (2, None));
+    assert!(matches!(&items[0], WatchItem::Unusable(..)), "{:?}", events(&items));
+}

@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::Requirement;
+
 /// The labels of one object: immutable, sorted by key, shared by clones.
 ///
 /// All of them lie in one text, each as `key=value`. An index that files objects under such texts takes
@@ -127,11 +129,26 @@ impl fmt::Debug for Label<'_> {
 pub trait LabelSource {
     /// The value of a label, if it is there.
     fn label(&self, key: &str) -> Option<&str>;
+
+    /// Whether all of these requirements hold, which are sorted by key.
+    fn satisfies(&self, requirements: &[Requirement]) -> bool {
+        requirements.iter().all(|requirement| requirement.matches(self))
+    }
 }
 
 impl LabelSource for Labels {
     fn label(&self, key: &str) -> Option<&str> {
         self.get(key)
+    }
+
+    /// Both are sorted, so one walk along both is enough, however many requirements there are.
+    fn satisfies(&self, requirements: &[Requirement]) -> bool {
+        let mut labels = self.iter().peekable();
+        requirements.iter().all(|requirement| {
+            while labels.next_if(|label| label.key() < requirement.key()).is_some() {}
+            let label = labels.peek().filter(|label| label.key() == requirement.key());
+            requirement.accepts(label.map(|label| label.value()))
+        })
     }
 }
 

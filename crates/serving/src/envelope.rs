@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
+    json::{Json, Outline},
     media::{Form, Include},
-    table::{Columns, table},
+    table::Columns,
 };
 
 /// What happened to an object, as far as the one who watches is concerned.
@@ -131,25 +132,40 @@ impl Envelope {
         format!("{type}\"metadata\":{list},{items}")
     }
 
-    /// A table of one object. It has no columns where a watch has told them.
-    pub fn table(&self, object: &Value) -> String {
-        let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
-        table(meta, self.untold_definitions(), vec![self.row(object)]).to_string()
+    /// A table of one object, which is given as JSON. It has no columns where a watch has told them.
+    pub fn table(&self, json: &str) -> String {
+        let outline = Outline::of(json);
+        let object = outline.root();
+        let version = object.pointer("/metadata/resourceVersion").map_or("null", Json::text);
+        let definitions = if self.told_columns { Value::Null } else { self.definitions() };
+        let mut table = format!(
+            "{}\"metadata\":{{\"resourceVersion\":{version}}},\"columnDefinitions\":{definitions},\"rows\":[",
+            type_meta("Table", META)
+        )
+        .into_bytes();
+        self.write_row_of(&object, &mut table);
+        table.extend_from_slice(b"]}");
+        // It is made of text alone.
+        String::from_utf8(table).unwrap_or_default()
     }
 
-    /// The row of an object in a table, with what of it the client wants included.
-    pub fn row(&self, object: &Value) -> Value {
-        let included = match self.form {
-            Form::Table(Include::Nothing) => None,
-            Form::Table(Include::Object) => Some(object.clone()),
-            _ => Some(json!({
-                "kind": "PartialObjectMetadata",
-                "apiVersion": META,
-                "metadata": object["metadata"],
-            })),
-        };
-        let row = |columns: &Columns| columns.row(object, included, Timestamp::now());
-        self.columns.as_ref().map_or(Value::Null, row)
+    /// Writes the row of an object in a table, with what of it the client wants included.
+    pub fn write_row(&self, json: &str, out: &mut Vec<u8>) {
+        self.write_row_of(&Outline::of(json).root(), out);
+    }
+
+    fn write_row_of(&self, object: &Json<'_>, out: &mut Vec<u8>) {
+        let Some(columns) = &self.columns else { return out.extend_from_slice(b"null") };
+        columns.write_row_start(object, Timestamp::now(), out);
+        match self.form {
+            Form::Table(Include::Nothing) => out.extend_from_slice(b"null"),
+            Form::Table(Include::Object) => out.extend_from_slice(object.text().as_bytes()),
+            _ => {
+                let metadata = object.get("metadata").map_or("null", Json::text);
+                out.extend_from_slice(partial_metadata(metadata).as_bytes());
+            }
+        }
+        out.push(b'}');
     }
 
     /// Whether the next event of a watch has to tell the columns of the table.
@@ -177,14 +193,11 @@ impl Envelope {
             // As a row like any other, of an object that is nothing but its version.
             Form::Table(_) => {
                 let KindNames { api_version, kind, .. } = &self.names;
-                self.table(&json!({ "kind": kind, "apiVersion": api_version, "metadata": meta }))
+                let object = json!({ "kind": kind, "apiVersion": api_version, "metadata": meta });
+                self.table(&object.to_string())
             }
         };
         frame("BOOKMARK", object.as_bytes())
-    }
-
-    fn untold_definitions(&self) -> Value {
-        if self.told_columns { Value::Null } else { self.definitions() }
     }
 
     fn definitions(&self) -> Value {
@@ -225,6 +238,12 @@ mod tests {
         serde_json::from_slice(text.as_ref()).unwrap()
     }
 
+    fn row(include: Include, json: &str) -> String {
+        let mut row = Vec::new();
+        mk_envelope(Form::Table(include)).write_row(json, &mut row);
+        String::from_utf8(row).unwrap()
+    }
+
     const TABLE: Form = Form::Table(Include::Metadata);
 
     #[test]
@@ -249,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_row_has_what_the_client_wants_of_its_object() {
-        let row = |include| mk_envelope(Form::Table(include)).row(&mk_lamp());
+        let row = |include| parsed(row(include, &mk_lamp().to_string()));
         assert_eq!(row(Include::Nothing), json!({"cells": ["a", "red"], "object": null}));
         assert_eq!(row(Include::Object)["object"], mk_lamp());
         let metadata = partial_metadata(&mk_lamp()["metadata"].to_string());
@@ -257,16 +276,30 @@ mod tests {
     }
 
     #[test]
+    fn an_object_of_any_depth_has_a_row_with_its_text() {
+        let deep = "[".repeat(10_000) + &"]".repeat(10_000);
+        let metadata = r#"{"name":"a","n":1.50}"#;
+        let lamp = format!(r#"{{"color":"r\u0065d","metadata":{metadata},"spec":{deep}}}"#);
+        assert_eq!(
+            row(Include::Object, &lamp),
+            format!(r#"{{"cells":["a","red"],"object":{lamp}}}"#),
+            "byte by byte"
+        );
+        let metadata = partial_metadata(metadata);
+        assert_eq!(row(Include::Metadata, &lamp), format!(r#"{{"cells":["a","red"],"object":{metadata}}}"#));
+    }
+
+    #[test]
     fn the_columns_are_told_once_in_a_watch() {
         let mut envelope = mk_envelope(TABLE);
         assert!(envelope.owes_columns() && !mk_envelope(Form::Object).owes_columns());
-        let first = parsed(EventType::Added.frame(envelope.table(&mk_lamp()).as_bytes()));
+        let first = parsed(EventType::Added.frame(envelope.table(&mk_lamp().to_string()).as_bytes()));
         assert_eq!((&first["type"], &first["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
         assert_eq!(first["object"]["metadata"], json!({"resourceVersion": "7"}));
         assert_eq!(first["object"]["columnDefinitions"].as_array().map(Vec::len), Some(2));
         envelope.mark_columns_told();
         assert!(!envelope.owes_columns());
-        assert_eq!(parsed(envelope.table(&mk_lamp()))["columnDefinitions"], Value::Null);
+        assert_eq!(parsed(envelope.table(&mk_lamp().to_string()))["columnDefinitions"], Value::Null);
         assert_eq!(parsed(envelope.bookmark("8", false))["object"]["columnDefinitions"], Value::Null);
     }
 

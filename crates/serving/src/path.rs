@@ -12,8 +12,10 @@ pub enum Target {
     Root,
     /// `/version`
     Version,
-    /// `/healthz`, `/livez` or `/readyz`, each also with the name of a single check.
+    /// `/healthz` or `/livez`, each also with the name of a single check.
     Health,
+    /// `/readyz`, also with the name of a single check.
+    Ready,
     /// `/api`
     Core,
     /// `/apis`
@@ -76,7 +78,8 @@ pub fn target(path: &str) -> Result<Target, Status> {
     Ok(match segments.as_slice() {
         [] => Target::Root,
         ["version"] => Target::Version,
-        ["healthz" | "livez" | "readyz", ..] => Target::Health,
+        ["healthz" | "livez", ..] => Target::Health,
+        ["readyz", ..] => Target::Ready,
         ["api"] => Target::Core,
         ["apis"] => Target::Groups,
         ["apis", group] => Target::Group(own(group)),

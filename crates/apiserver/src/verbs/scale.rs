@@ -93,7 +93,7 @@ impl Call<'_> {
             Form::Object => scale.to_string(),
             Form::Metadata => partial_metadata(&scale["metadata"].to_string()),
             Form::Table(_) => {
-                Envelope::new(names, form, || Columns::of("autoscaling", "scales")).table(&scale)
+                Envelope::new(names, form, || Columns::of("autoscaling", "scales")).table(&scale.to_string())
             }
         };
         Ok(respond::json(StatusCode::OK, body))

@@ -51,7 +51,7 @@ impl Api {
         Self { server }
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         method: &str,
         path: &str,

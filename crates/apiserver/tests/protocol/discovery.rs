@@ -1,5 +1,6 @@
 //! What the server says about itself.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::{
@@ -156,6 +157,18 @@ async fn health_and_version_are_answered() {
     assert!(version["gitVersion"].as_str().is_some_and(|text| text.starts_with("v1.")));
     let root = api.get("/").await.ok();
     assert!(root["paths"].as_array().is_some_and(|paths| paths.contains(&"/apis/apps/v1".into())));
+}
+
+#[tokio::test]
+async fn a_server_that_is_being_filled_is_alive_and_not_ready() {
+    let api = Api::new();
+    api.server.set_ready(false);
+    for (path, code) in [("/livez", 200), ("/readyz", 503), ("/readyz/ping", 503), ("/api/v1/pods", 200)] {
+        // A probe reads the code; what it is answered with is no `Status`.
+        assert_eq!(api.call("GET", path, &[], Bytes::new()).await.status(), code, "{path}");
+    }
+    api.server.set_ready(true);
+    assert_eq!(api.get("/readyz").await.code, 200);
 }
 
 #[tokio::test]

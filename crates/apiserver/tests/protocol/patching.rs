@@ -34,6 +34,21 @@ async fn a_json_patch_is_applied_in_order() {
 }
 
 #[tokio::test]
+async fn a_test_for_null_passes_where_nothing_is() {
+    let (api, _) = with_map().await;
+    let first = |path: &str| {
+        json!([
+            { "op": "test", "path": path, "value": null },
+            { "op": "add", "path": path, "value": ["example.com/mine"] },
+        ])
+    };
+    let patched = api.patch(A, JSON_PATCH, &first("/metadata/finalizers")).await.ok();
+    assert_eq!(patched["metadata"]["finalizers"], json!(["example.com/mine"]));
+    api.patch(A, JSON_PATCH, &first("/metadata/finalizers")).await.fails(422, "Invalid");
+    api.patch(A, JSON_PATCH, &first("/none/finalizers")).await.fails(422, "Invalid");
+}
+
+#[tokio::test]
 async fn a_json_patch_that_does_not_fit_is_422_and_changes_nothing() {
     let (api, created) = with_map().await;
     for operation in [

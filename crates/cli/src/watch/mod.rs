@@ -121,7 +121,7 @@ pub(crate) struct Options {
 
 /// Watches until the user or the reader of the output ends it.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    logging::begin(options.verbose);
+    logging::begin(options.verbose, logging::WITHOUT_INFORMERS);
     // Signals keep their usual meaning until a program that logs the user in has ended.
     let cluster = match options.demo {
         true => Cluster::demo(DEMO_PODS, DEMO_CHURN)?,

@@ -4,16 +4,20 @@
 //! with. The gateway has no rules of its own: it asks the cluster, with the caller's token and then with the
 //! caller's name, and remembers the answers for some seconds. An answer that cannot be had is a no.
 
+mod authority;
 mod memo;
+mod rbac;
 mod reviewer;
+mod strangers;
 mod token;
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::HeaderMap;
 use informer_model::Status;
 
+use crate::{cache::Cache, listener::client_of};
 pub(crate) use reviewer::Reviewer;
 use reviewer::{Identity, Question};
 use token::Token;
@@ -22,8 +26,8 @@ use token::Token;
 /// seconds: what a stream acts on is never older.
 pub(crate) const RECHECK: Duration = Duration::from_secs(3);
 
-/// How many namespaces of one question are reviewed at a time: half of all, so that others get their turn.
-const NAMESPACES_AT_A_TIME: usize = 16;
+/// How many namespaces of one question are reviewed at a time.
+const NAMESPACES_AT_A_TIME: usize = 8;
 
 /// Whose word counts.
 #[derive(Clone)]
@@ -62,8 +66,12 @@ pub(crate) enum Visible {
 }
 
 impl Access {
-    /// Who asks. 401 when nobody knows.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Status> {
+    /// Who asks, from this address. 401 when nobody knows.
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        address: Option<IpAddr>,
+    ) -> Result<Caller, Status> {
         // To answer for the caller instead would show more than was asked for.
         if let Some(header) = headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
             return Err(Status::bad_request(format!(
@@ -72,7 +80,7 @@ impl Access {
         }
         match self {
             Self::Open => Ok(Caller(None)),
-            Self::Kubernetes(reviewer) => known(reviewer, Token::of(headers)?).await,
+            Self::Kubernetes(reviewer) => known(reviewer, Token::of(headers)?, address.map(client_of)).await,
         }
     }
 
@@ -81,7 +89,7 @@ impl Access {
     pub(crate) async fn renew(&self, caller: &Caller) -> Result<Caller, Status> {
         match (self, &caller.0) {
             (Self::Open, _) => Ok(caller.clone()),
-            (Self::Kubernetes(reviewer), Some(old)) => known(reviewer, old.token.clone()).await,
+            (Self::Kubernetes(reviewer), Some(old)) => known(reviewer, old.token.clone(), None).await,
             (Self::Kubernetes(_), None) => Err(token::unknown()),
         }
     }
@@ -105,23 +113,33 @@ impl Access {
         Err(Status::forbidden("", "", "", why))
     }
 
-    /// Which of the candidates, namespaces with objects, the caller may see objects of: all there are and will be, or
-    /// these. 403 when it is none.
+    /// The part of these namespaces in which the caller may be allowed something. The others need not be asked about.
+    pub(crate) async fn within_reach(
+        &self,
+        caller: &Caller,
+        what: &Attributes<'_>,
+        mut candidates: Vec<String>,
+        cache: &Cache,
+    ) -> Vec<String> {
+        if let (Self::Kubernetes(reviewer), Some(known)) = (self, &caller.0)
+            && let Some(rules) = reviewer.authority().rules(cache).await
+        {
+            let reach = rules.reach(known.identity.name(), known.identity.groups(), what);
+            candidates.retain(|namespace| reach.includes(namespace));
+        }
+        candidates
+    }
+
+    /// Which of the candidates the caller may see objects of. 403 when it is none.
     pub(crate) async fn visible(
         &self,
         caller: &Caller,
-        verb: &str,
-        group: &str,
-        resource: &str,
+        everywhere: &Attributes<'_>,
         candidates: Vec<String>,
     ) -> Result<Visible, Status> {
-        let everywhere = Attributes { verb, group, resource, namespace: None, name: None };
-        if self.allows(caller, &everywhere).await? {
-            return Ok(Visible::All);
-        }
         let allowed: BTreeSet<String> = stream::iter(candidates)
             .map(|namespace| async move {
-                let there = Attributes { namespace: Some(&namespace), ..everywhere };
+                let there = Attributes { namespace: Some(&namespace), ..*everywhere };
                 // An empty name would stand for all namespaces.
                 let allowed = !namespace.is_empty() && self.allows(caller, &there).await?;
                 Ok::<_, Status>(allowed.then_some(namespace))
@@ -130,7 +148,7 @@ impl Access {
             .try_filter_map(async |namespace| Ok(namespace))
             .try_collect()
             .await?;
-        if allowed.is_empty() { Err(forbidden(caller, &everywhere)) } else { Ok(Visible::Only(allowed)) }
+        if allowed.is_empty() { Err(forbidden(caller, everywhere)) } else { Ok(Visible::Only(allowed)) }
     }
 
     async fn review(&self, caller: &Caller, question: Question<'_>) -> Result<bool, Status> {
@@ -142,17 +160,19 @@ impl Access {
     }
 }
 
-async fn known(reviewer: &Arc<Reviewer>, token: Token) -> Result<Caller, Status> {
-    match reviewer.identify(&token).await? {
+async fn known(reviewer: &Arc<Reviewer>, token: Token, address: Option<IpAddr>) -> Result<Caller, Status> {
+    match reviewer.identify(&token, address).await? {
         Some(identity) => Ok(Caller(Some(Arc::new(Known { identity, token })))),
         None => Err(token::unknown()),
     }
 }
 
 impl Attributes<'_> {
-    /// A namespace is in itself, as Kubernetes sees it: a role in it may allow to get it.
+    /// A namespace is in itself, as Kubernetes sees it: a role in it may allow to get it. A list or a watch of that name is
+    /// one of the cluster all the same.
     fn placed(self) -> Self {
-        let itself = self.name.filter(|_| self.group.is_empty() && self.resource == "namespaces");
+        let is_got = self.verb == "get" && self.group.is_empty() && self.resource == "namespaces";
+        let itself = self.name.filter(|_| is_got);
         Self { namespace: self.namespace.or(itself), ..self }
     }
 }
@@ -165,6 +185,14 @@ impl Caller {
 }
 
 impl Visible {
+    /// The namespaces that are seen here and not there. There are none where both, or there, see all.
+    pub(crate) fn beyond(&self, other: &Self) -> Vec<String> {
+        match (self, other) {
+            (Self::Only(here), Self::Only(there)) => here.difference(there).cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether objects of this namespace are seen.
     pub(crate) fn contains(&self, namespace: &str) -> bool {
         match self {

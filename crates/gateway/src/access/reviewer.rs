@@ -1,6 +1,11 @@
 //! The cluster's answers to the two questions: whose token is this, and may they do that.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use informer_model::Status;
 use k8s_openapi::api::{
@@ -12,20 +17,27 @@ use k8s_openapi::api::{
 use kube::{Api, Client, Resource, api::PostParams};
 use ring::digest::{Context, SHA256};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     Attributes,
-    memo::{Key, Memo},
+    authority::Authority,
+    memo::{Key, Memo, Recent},
+    strangers::Strangers,
     token::Token,
 };
-use crate::log_limit::LogLimit;
+use crate::{
+    fair::{FairLimits, FairQueue, TooMany},
+    log_limit::LogLimit,
+    work::Account,
+};
 
 /// How long a review may take, waiting for its turn included.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How many reviews are on their way at a time: a flood of bad tokens does not become one at the API server.
-const AT_A_TIME: usize = 32;
+/// How many reviews are on their way at a time: a flood of bad tokens does not become one at the API server. One user, or
+/// one address with tokens that are not known, never has all of them.
+const LIMITS: FairLimits = FairLimits { at_a_time: 32, by_one: 8, waiting: 512 };
 
 /// How many answers of each sort are remembered.
 const REMEMBERED: usize = 10_000;
@@ -37,8 +49,12 @@ const REMEMBERED: usize = 10_000;
 /// review has five seconds.
 pub(crate) struct Reviewer {
     client: Client,
-    turns: Arc<Semaphore>,
+    turns: Arc<FairQueue<Account>>,
     log: Arc<LogLimit>,
+    /// Whose tokens were good before: they do not wait behind those that nobody knows.
+    known: Arc<Mutex<Recent<Arc<str>>>>,
+    strangers: Arc<Strangers>,
+    authority: Arc<Authority>,
     users: Arc<Memo<Option<Arc<Identity>>>>,
     grants: Arc<Memo<bool>>,
 }
@@ -63,55 +79,92 @@ impl Reviewer {
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
-            turns: Arc::new(Semaphore::new(AT_A_TIME)),
+            turns: FairQueue::new(LIMITS),
             log: Arc::default(),
+            known: Arc::new(Mutex::new(Recent::new(REMEMBERED))),
+            strangers: Arc::default(),
+            authority: Arc::default(),
             users: Arc::new(Memo::new(REMEMBERED)),
             grants: Arc::new(Memo::new(REMEMBERED)),
         }
     }
 
-    /// Whose token this is; nobody's, when the cluster does not accept it. 503 when there is no answer.
-    pub(super) async fn identify(&self, token: &Token) -> Result<Option<Arc<Identity>>, Status> {
+    /// What is known of the rules of the cluster.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Whose token this is, which came from this address; nobody's, when the cluster does not accept it. 503 when there is
+    /// no answer, 429 when too many wrong ones came from there.
+    pub(super) async fn identify(
+        &self,
+        token: &Token,
+        address: Option<IpAddr>,
+    ) -> Result<Option<Arc<Identity>>, Status> {
+        let key = digest(&[token.as_str().as_bytes()]);
         let ask = || {
+            let user = lock(&self.known).get(&key).cloned();
+            let is_admitted = user.is_some() || self.strangers.admit(address);
+            let account = user.clone().map_or(Account::Address(address), Account::User);
             let spec = TokenReviewSpec { token: token.as_str().to_owned(), audiences: None };
-            let review = self.review(TokenReview { spec, ..TokenReview::default() });
+            let review = self.review(account, TokenReview { spec, ..TokenReview::default() });
+            let (known, strangers) = (Arc::clone(&self.known), Arc::clone(&self.strangers));
             async move {
-                let status = review.await?.status.ok_or_else(no_answer)?;
-                let user =
-                    status.user.filter(|user| user.username.as_deref().is_some_and(|name| !name.is_empty()));
-                let user = user.filter(|_| status.authenticated == Some(true));
-                user.map(|user| Identity::new(user).map(Arc::new)).transpose()
+                if !is_admitted {
+                    let why = "too many tokens that the cluster does not know came from this address";
+                    return Err(Status::too_many_requests(why, 1));
+                }
+                let identity = review.await.and_then(identity);
+                if let (None, Ok(Some(_)) | Err(_)) = (user, &identity) {
+                    strangers.forgive(address);
+                }
+                if let Ok(Some(identity)) = &identity {
+                    lock(&known).put(key, identity.name().into());
+                }
+                identity
             }
         };
-        self.users.answer(digest(&[token.as_str().as_bytes()]), ask).await
+        self.users.answer(key, None, ask).await
     }
 
     /// Whether somebody may do this. 503 when there is no answer.
     pub(super) async fn allows(&self, identity: &Identity, question: Question<'_>) -> Result<bool, Status> {
         let ask = || {
             let spec = question.about(&identity.user);
-            let review = self.review(SubjectAccessReview { spec, ..SubjectAccessReview::default() });
+            let account = Account::User(identity.name().into());
+            let review = self.review(account, SubjectAccessReview { spec, ..SubjectAccessReview::default() });
             async move {
                 let status = review.await?.status.ok_or_else(no_answer)?;
                 Ok(status.allowed && status.denied != Some(true))
             }
         };
-        self.grants.answer(question.key(identity), ask).await
+        self.grants.answer(question.key(identity), self.authority.settled(), ask).await
     }
 
-    /// Has the API server fill in the status of a review. Every failure is a 503, with the reason in the log alone.
-    fn review<K>(&self, object: K) -> impl Future<Output = Result<K, Status>> + Send + use<K>
+    /// Has the API server fill in the status of a review. Every failure of it is a 503, with the reason in the log alone.
+    fn review<K>(
+        &self,
+        account: Account,
+        object: K,
+    ) -> impl Future<Output = Result<K, Status>> + Send + use<K>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
     {
         let (client, turns, log) = (self.client.clone(), Arc::clone(&self.turns), Arc::clone(&self.log));
         async move {
             let asked = timeout(DEADLINE, async {
-                // It is never closed; if it were, nobody would be counted and nobody would be harmed.
-                let _turn = turns.acquire().await;
-                Api::all(client).create(&PostParams::default(), &object).await
+                let _turn = turns.turn(account).await?;
+                Ok(Api::all(client).create(&PostParams::default(), &object).await)
             });
-            let reason = match asked.await {
+            let answered = match asked.await {
+                Ok(Ok(answered)) => Ok(answered),
+                Ok(Err(TooMany)) => {
+                    let why = "too many questions of yours wait for an answer of the cluster";
+                    return Err(Status::too_many_requests(why, 1));
+                }
+                Err(late) => Err(late),
+            };
+            let reason = match answered {
                 Ok(Ok(reviewed)) => return Ok(reviewed),
                 Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
                     format!(
@@ -140,6 +193,22 @@ impl Identity {
     pub(super) fn name(&self) -> &str {
         self.user.username.as_deref().unwrap_or_default()
     }
+
+    pub(super) fn groups(&self) -> &[String] {
+        self.user.groups.as_deref().unwrap_or_default()
+    }
+}
+
+/// Who the cluster says it is.
+fn identity(review: TokenReview) -> Result<Option<Arc<Identity>>, Status> {
+    let status = review.status.ok_or_else(no_answer)?;
+    let is_named = |user: &UserInfo| user.username.as_deref().is_some_and(|name| !name.is_empty());
+    let user = status.user.filter(is_named).filter(|_| status.authenticated == Some(true));
+    user.map(|user| Identity::new(user).map(Arc::new)).transpose()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Question<'_> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use http::{HeaderValue, Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt, Full};
 use kube::{Client, client::Body};
@@ -149,17 +149,20 @@ fn mk_list(namespace: Option<&str>) -> Attributes<'_> {
 }
 
 async fn ann(access: &Access) -> Caller {
-    access.identify(&mk_headers("ann-token")).await.expect("ann")
+    access.identify(&mk_headers("ann-token"), None).await.expect("ann")
 }
 
 async fn visible(access: &Access, caller: &Caller, candidates: &[&str]) -> Result<Visible, Status> {
     let candidates = candidates.iter().map(|name| (*name).to_owned()).collect();
-    access.visible(caller, "list", "", "pods", candidates).await
+    match access.allows(caller, &mk_list(None)).await? {
+        true => Ok(Visible::All),
+        false => access.visible(caller, &mk_list(None), candidates).await,
+    }
 }
 
 #[tokio::test]
 async fn without_a_cluster_to_ask_everybody_may_see_everything() {
-    let everybody = Access::Open.identify(&HeaderMap::new()).await.expect("everybody");
+    let everybody = Access::Open.identify(&HeaderMap::new(), None).await.expect("everybody");
     assert_eq!(Access::Open.require(&everybody, &mk_list(None)).await, Ok(()));
     assert_eq!(Access::Open.require_path(&everybody, "/metrics").await, Ok(()));
     assert_eq!(visible(&Access::Open, &everybody, &["shop"]).await, Ok(Visible::All));
@@ -171,9 +174,9 @@ async fn without_a_cluster_to_ask_everybody_may_see_everything() {
 async fn a_caller_without_a_good_token_is_unauthorized() {
     let cluster = Cluster::new();
     let access = cluster.access();
-    assert_eq!(access.identify(&HeaderMap::new()).await.expect_err("nobody").code, 401);
+    assert_eq!(access.identify(&HeaderMap::new(), None).await.expect_err("nobody").code, 401);
     assert_eq!(cluster.asked(), 0, "there is nothing to ask");
-    assert_eq!(access.identify(&mk_headers("bad")).await.expect_err("nobody").code, 401);
+    assert_eq!(access.identify(&mk_headers("bad"), None).await.expect_err("nobody").code, 401);
     assert_eq!(ann(&access).await.user(), "ann");
 }
 
@@ -184,7 +187,7 @@ async fn a_user_without_a_name_or_a_word_of_the_cluster_is_nobody() {
     cluster.rules().tokens =
         [("a", json!({ "username": "" })), ("b", json!({ "groups": ["admins"] }))].into();
     for token in ["a", "b"] {
-        assert_eq!(access.identify(&mk_headers(token)).await.expect_err(token).code, 401);
+        assert_eq!(access.identify(&mk_headers(token), None).await.expect_err(token).code, 401);
     }
     let review = |status| json!({ "metadata": {}, "spec": {}, "status": status });
     for status in [
@@ -193,10 +196,16 @@ async fn a_user_without_a_name_or_a_word_of_the_cluster_is_nobody() {
         json!({ "authenticated": true }),
     ] {
         cluster.fail(201, review(status));
-        assert_eq!(cluster.access().identify(&mk_headers("ann-token")).await.expect_err("nobody").code, 401);
+        assert_eq!(
+            cluster.access().identify(&mk_headers("ann-token"), None).await.expect_err("nobody").code,
+            401
+        );
     }
     cluster.fail(201, json!({ "metadata": {}, "spec": {} }));
-    assert_eq!(cluster.access().identify(&mk_headers("ann-token")).await.expect_err("no word").code, 503);
+    assert_eq!(
+        cluster.access().identify(&mk_headers("ann-token"), None).await.expect_err("no word").code,
+        503
+    );
 }
 
 #[tokio::test]
@@ -279,6 +288,15 @@ async fn a_namespace_is_in_itself() {
     assert_eq!(access.require(&caller, &get("shop")).await, Ok(()));
     let status = access.require(&caller, &get("bank")).await.expect_err("forbidden");
     assert!(status.message.ends_with(r#"in the namespace "bank""#), "{}", status.message);
+    for verb in ["list", "watch"] {
+        cluster.grant(&format!("ann {verb} namespaces. shop/shop"));
+        let by_name = Attributes { verb, ..get("shop") };
+        assert_eq!(
+            access.require(&caller, &by_name).await.expect_err(verb).code,
+            403,
+            "it is of the cluster"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,7 +309,7 @@ async fn an_answer_counts_for_seconds_whatever_it_is() {
             let caller = ann(&access).await;
             assert_eq!(access.allows(&caller, &mk_list(Some("shop"))).await, Ok(true));
             assert_eq!(access.allows(&caller, &mk_list(Some("bank"))).await, Ok(false));
-            assert_eq!(access.identify(&mk_headers("bad")).await.expect_err("nobody").code, 401);
+            assert_eq!(access.identify(&mk_headers("bad"), None).await.expect_err("nobody").code, 401);
         }
         assert_eq!(cluster.asked(), 4 * round);
         advance(memo::LIFE).await;
@@ -343,7 +361,7 @@ async fn users_of_one_name_and_other_groups_do_not_share_answers() {
     cluster.rules().tokens = [("a", user("dev")), ("b", user("ops"))].into();
     let access = cluster.access();
     for token in ["a", "b"] {
-        let caller = access.identify(&mk_headers(token)).await.expect("ann");
+        let caller = access.identify(&mk_headers(token), None).await.expect("ann");
         assert_eq!(access.allows(&caller, &mk_list(None)).await, Ok(false));
     }
     assert_eq!(cluster.asked(), 4);
@@ -368,7 +386,7 @@ async fn a_failing_cluster_allows_nothing() {
         cluster.fail(code, answer);
         let refused = access.require(&caller, &mk_list(None)).await.expect_err("no answer");
         assert_eq!(refused.code, 503, "{code}");
-        assert_eq!(access.identify(&mk_headers("other")).await.expect_err("no answer").code, 503);
+        assert_eq!(access.identify(&mk_headers("other"), None).await.expect_err("no answer").code, 503);
         assert_eq!(visible(&access, &caller, &["shop"]).await.expect_err("no answer").code, 503);
     }
     cluster.rules().failure = None;
@@ -381,7 +399,7 @@ async fn a_silent_cluster_allows_nothing_after_five_seconds() {
     let access = cluster.access();
     cluster.stop_answering();
     let begun = tokio::time::Instant::now();
-    assert_eq!(access.identify(&mk_headers("ann-token")).await.expect_err("silent").code, 503);
+    assert_eq!(access.identify(&mk_headers("ann-token"), None).await.expect_err("silent").code, 503);
     assert_eq!(begun.elapsed().as_secs(), 5);
 }
 
@@ -389,11 +407,66 @@ async fn a_silent_cluster_allows_nothing_after_five_seconds() {
 async fn a_flood_of_bad_tokens_is_a_trickle_for_the_cluster() {
     let cluster = Cluster::new();
     let access = cluster.access();
+    let flood: Vec<_> = (0..900).map(|number| mk_headers(&format!("bad-{number}"))).collect();
+    let eve = Some("192.0.2.1".parse().expect("an address"));
+    let refused = join_all(flood.iter().map(|headers| access.identify(headers, eve))).await;
+    let with =
+        |code| refused.iter().filter(|refused| refused.as_ref().is_err_and(|s| s.code == code)).count();
+    assert_eq!((with(401), with(429)), (50, 850), "so many tries are enough");
+    assert_eq!((cluster.asked(), cluster.rules().most_at_a_time), (50, 8));
+    assert_eq!(access.identify(&flood[0], eve).await.expect_err("bad").code, 401, "it is remembered");
+    assert_eq!(cluster.asked(), 50);
+    assert!(access.identify(&mk_headers("ann-token"), None).await.is_ok(), "another address");
+    advance(Duration::from_secs(1)).await;
+    assert!(access.identify(&mk_headers("ann-token"), eve).await.is_ok(), "and this one, a little later");
+}
+
+/// Lets both get as far as they do while the cluster does not answer.
+async fn wait_at_cluster(first: &mut (impl Future + Unpin), then: &mut (impl Future + Unpin)) {
+    for _ in 0..200 {
+        assert!(first.now_or_never().is_none() && then.now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_known_before_does_not_wait_behind_strangers_of_the_same_address() {
+    let cluster = Cluster::new();
+    let (access, here) = (cluster.access(), Some("192.0.2.1".parse().expect("an address")));
+    assert!(access.identify(&mk_headers("ann-token"), here).await.is_ok());
+    advance(memo::LIFE).await;
     cluster.stop_answering();
-    let tokens: Vec<_> = (0..1_000).map(|number| mk_headers(&format!("bad-{number}"))).collect();
-    let flood = join_all(tokens.iter().map(|headers| access.identify(headers)));
-    assert!(flood.await.iter().all(|refused| refused.as_ref().is_err_and(|status| status.code == 503)));
-    assert_eq!(cluster.rules().most_at_a_time, 32);
+    let flood: Vec<_> = (0..900).map(|number| mk_headers(&format!("bad-{number}"))).collect();
+    let mut flood = Box::pin(join_all(flood.iter().map(|headers| access.identify(headers, here))));
+    let ann_token = mk_headers("ann-token");
+    let mut ann = Box::pin(access.identify(&ann_token, here));
+    wait_at_cluster(&mut flood, &mut ann).await;
+    assert_eq!(cluster.rules().at_a_time, 9, "eight strangers and ann");
+    cluster.0.answering.add_permits(Semaphore::MAX_PERMITS);
+    assert!(ann.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_with_many_questions_leaves_room_for_others() {
+    let cluster = Cluster::new();
+    cluster.rules().tokens.insert("bob-token", json!({ "username": "bob" }));
+    cluster.grant("bob list pods. shop/");
+    let access = cluster.access();
+    let (ann, bob) =
+        (ann(&access).await, access.identify(&mk_headers("bob-token"), None).await.expect("bob"));
+    cluster.stop_answering();
+    let names: Vec<String> = (0..800).map(|number| format!("ns-{number}")).collect();
+    let places: Vec<_> = names.iter().map(|name| mk_list(Some(name))).collect();
+    let mut many = Box::pin(join_all(places.iter().map(|there| access.allows(&ann, there))));
+    let there = mk_list(Some("shop"));
+    let mut one = Box::pin(access.allows(&bob, &there));
+    wait_at_cluster(&mut many, &mut one).await;
+    assert_eq!(cluster.rules().at_a_time, 9, "eight of ann's, and bob's");
+    cluster.0.answering.add_permits(Semaphore::MAX_PERMITS);
+    assert_eq!(one.await, Ok(true));
+    let answers = many.await;
+    let refused = answers.iter().filter(|answer| answer.as_ref().is_err_and(|status| status.code == 429));
+    assert_eq!(refused.count(), 800 - 8 - 512, "more than so many do not even wait");
 }
 
 #[tokio::test]
@@ -432,7 +505,7 @@ async fn many_namespaces_are_reviewed_a_few_at_a_time() {
     names.iter().for_each(|name| cluster.grant(&format!("ann list pods. {name}/")));
     let access = cluster.access();
     let caller = ann(&access).await;
-    let seen = access.visible(&caller, "list", "", "pods", names.clone()).await;
+    let seen = access.visible(&caller, &mk_list(None), names.clone()).await;
     assert_eq!(seen, Ok(Visible::Only(names.into_iter().collect())));
     let most = cluster.rules().most_at_a_time;
     assert!((2..=NAMESPACES_AT_A_TIME).contains(&most), "{most}");
@@ -445,7 +518,7 @@ async fn nobody_is_impersonated() {
         for header in ["impersonate-user", "impersonate-group", "impersonate-extra-scopes"] {
             let mut headers = mk_headers("ann-token");
             headers.insert(header, HeaderValue::from_static("admin"));
-            let status = access.identify(&headers).await.expect_err(header);
+            let status = access.identify(&headers, None).await.expect_err(header);
             assert!(status.code == 400 && status.message.contains(header), "{status}");
         }
     }
@@ -459,7 +532,7 @@ async fn a_caller_is_printed_without_the_token() {
 
 #[tokio::test]
 async fn a_caller_of_an_open_gateway_is_nobody_to_a_cluster() {
-    let everybody = Access::Open.identify(&HeaderMap::new()).await.expect("everybody");
+    let everybody = Access::Open.identify(&HeaderMap::new(), None).await.expect("everybody");
     let access = Cluster::new().access();
     assert_eq!(access.require(&everybody, &mk_list(None)).await.expect_err("nobody").code, 401);
     assert_eq!(access.renew(&everybody).await.expect_err("nobody").code, 401);

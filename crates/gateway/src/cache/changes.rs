@@ -6,7 +6,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use informer::{
     Event, EventHandler, Object, RawObject, Tombstone,
+    source::WatchChange,
     store::{Snapshot, Store},
 };
 use informer_model::{ObjectKey, ResourceVersion};
@@ -86,12 +87,17 @@ pub(crate) struct Change {
     pub(crate) place: Place,
     pub(crate) old: Option<Object<RawObject>>,
     pub(crate) new: Option<Object<RawObject>>,
+    /// What was before the new state is not known, and so not in `old`.
+    pub(crate) is_old_unknown: bool,
     /// How it was written for somebody, for those who want it in the same way.
     written: Mutex<Vec<(u64, Bytes)>>,
 }
 
 /// What an object was, and what it is.
 type States = (Option<Object<RawObject>>, Option<Object<RawObject>>);
+
+/// Where changes are counted from, so that earlier ones can be put before them.
+const FIRST: u64 = 1 << 32;
 
 /// In how many ways a change is kept written.
 const WAYS: usize = 4;
@@ -172,7 +178,7 @@ impl Changes {
     pub(crate) fn new(depth: Depth) -> Self {
         let ring = Ring {
             changes: VecDeque::new(),
-            first: 0,
+            first: FIRST,
             bytes: 0,
             depth,
             since: None,
@@ -181,7 +187,7 @@ impl Changes {
             doubtful: ResourceVersion::UNSET,
             total: 0,
         };
-        Self { ring: Mutex::new(ring), next: watch::Sender::new(0) }
+        Self { ring: Mutex::new(ring), next: watch::Sender::new(FIRST) }
     }
 
     /// From here on everything is kept, if nothing was said before. To be called when the cache is first complete, and
@@ -222,6 +228,55 @@ impl Changes {
     pub(crate) fn resume(&self, place: &Place, store: &Store<RawObject>) -> Result<Cursor, Lost> {
         let is_doubtful = self.ring().doubtful.partial_cmp(&place.version).is_some_and(Ordering::is_ge);
         if is_doubtful || self.is_ahead(place, store) { Err(Lost) } else { self.after(place) }
+    }
+
+    /// The version that everything is known since, if it is later than a place and what came in between could be kept.
+    pub(crate) fn begins_after(&self, place: &Place) -> Option<ResourceVersion> {
+        let ring = self.ring();
+        let has_room = ring.changes.len() * 2 <= ring.depth.changes && ring.bytes * 2 <= ring.depth.bytes;
+        let is_doubtful = ring.doubtful.partial_cmp(&place.version).is_some_and(Ordering::is_ge);
+        let since = ring.since.as_ref()?;
+        let is_earlier = place.number == 0 && since.number == 0 && place.version < since.version;
+        (has_room && is_earlier && !is_doubtful).then(|| since.version.clone())
+    }
+
+    /// Puts changes before all others: everything that came after a place and up to the version that everything is known
+    /// since.
+    pub(crate) fn put_before(
+        &self,
+        place: &Place,
+        since: &ResourceVersion,
+        changes: Vec<(WatchChange, Object<RawObject>)>,
+    ) {
+        let mut ring = self.ring();
+        // Some may have been dropped since it was asked for.
+        if ring.since.as_ref() != Some(&Place::of(since.clone())) {
+            return;
+        }
+        let mut known: HashMap<ObjectKey, Option<Object<RawObject>>> = HashMap::new();
+        let changes: Vec<Change> = changes
+            .into_iter()
+            .map(|(change, object)| {
+                let old = known.get(object.key()).cloned();
+                let new = (change != WatchChange::Deleted).then(|| object.clone());
+                known.insert(object.key().clone(), new.clone());
+                let is_old_unknown = old.is_none() && change == WatchChange::Modified;
+                let old = if change == WatchChange::Deleted { Some(object.clone()) } else { old.flatten() };
+                let place = Place::of(object.resource_version().clone());
+                Change { place, old, new, is_old_unknown, written: Mutex::default() }
+            })
+            .collect();
+        for change in changes.into_iter().rev() {
+            ring.bytes += change.bytes();
+            ring.changes.push_front(Arc::new(change));
+            ring.first -= 1;
+        }
+        ring.since = Some(place.clone());
+    }
+
+    /// Whether everything after a cursor is still here.
+    pub(crate) fn holds(&self, cursor: &Cursor) -> bool {
+        cursor.next >= self.ring().first
     }
 
     /// Stands right after a place. [`Lost`] if what came after it is no longer here.
@@ -305,6 +360,7 @@ impl Ring {
 
     /// Forgets everything. Places of before mean nothing now.
     fn rewind(&mut self, reached: ResourceVersion) {
+        self.total += 1;
         self.first = self.end() + 1;
         self.changes.clear();
         self.bytes = 0;
@@ -327,7 +383,7 @@ impl Ring {
         };
         self.last = place.clone();
         self.total += 1;
-        let change = Change { place, old, new, written: Mutex::default() };
+        let change = Change { place, old, new, is_old_unknown: false, written: Mutex::default() };
         self.bytes += change.bytes();
         self.changes.push_back(Arc::new(change));
         while self.changes.len() > self.depth.changes.max(1) || self.bytes > self.depth.bytes {

@@ -19,7 +19,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
-use super::changes::{Changes, Cursor, Depth, Recorder};
+use super::{
+    changes::{Changes, Cursor, Depth, Place, Recorder},
+    past::Past,
+    snapshots::Snapshots,
+};
 
 /// How long the first request for a resource waits for its list.
 const SYNC_WITHIN: Duration = Duration::from_secs(60);
@@ -37,8 +41,11 @@ pub(crate) struct Collection {
     pub(crate) informer: SharedInformer<RawObject>,
     pub(crate) store: Store<RawObject>,
     pub(crate) changes: Arc<Changes>,
+    pub(crate) snapshots: Snapshots,
     pub(crate) columns: Columns,
     owners: IndexHandle<RawObject>,
+    /// Where it can be asked for.
+    past: Option<Past>,
     used: Mutex<Instant>,
     users: Arc<AtomicUsize>,
     began: Instant,
@@ -84,6 +91,7 @@ impl Collection {
         informer: SharedInformer<RawObject>,
         columns: Columns,
         depth: Depth,
+        past: Option<Past>,
     ) -> Result<Self, Status> {
         let store = informer.store();
         let changes = Arc::new(Changes::new(depth));
@@ -99,8 +107,10 @@ impl Collection {
             informer,
             store,
             changes,
+            snapshots: Snapshots::default(),
             columns,
             owners,
+            past,
             used: Mutex::new(Instant::now()),
             users: Arc::default(),
             began: Instant::now(),
@@ -115,6 +125,18 @@ impl Collection {
     /// The same, and a cursor for whoever follows from there on.
     pub(crate) fn snapshot_to_follow(&self) -> (Snapshot<RawObject>, Cursor) {
         self.changes.snapshot(&self.store)
+    }
+
+    /// Sees to it that what came after a place is known, where it was before the first list and the API server still knows
+    /// it.
+    pub(crate) async fn recall(&self, place: &Place) {
+        if let (Some(past), Some(_)) = (&self.past, self.changes.begins_after(place)) {
+            let until = || self.changes.begins_after(place);
+            past.recall(place.version(), until, |until, changes| {
+                self.changes.put_before(place, until, changes);
+            })
+            .await;
+        }
     }
 
     /// The objects that an object owns.

@@ -5,8 +5,9 @@
 
 pub(crate) mod changes;
 pub(crate) mod collection;
-pub(crate) mod memory;
+mod past;
 mod secrets;
+pub(crate) mod snapshots;
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +18,7 @@ use std::{
 use informer::{
     RawObject, SharedInformerFactory,
     discovery::{Catalog, Discovery, ResolveError, ServedResource},
-    source::SourceError,
+    source::{KubeListWatch, SourceError},
 };
 use informer_model::{BUILTIN_KINDS, Reason, ResourceArg, Status};
 use informer_serving::table::{Columns, PrinterColumn};
@@ -28,8 +29,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+use crate::process;
 use changes::Depth;
 use collection::Collection;
+use past::Past;
 
 pub(crate) use secrets::Secrets;
 
@@ -50,6 +53,8 @@ pub(crate) struct Cache {
     /// Held while one begins or ends, so that nothing begins with an informer that is about to end.
     changing: AsyncMutex<()>,
     limits: CacheLimits,
+    /// Whether the objects are those of all namespaces.
+    whole: bool,
     /// When the catalog was last asked for.
     asked: Mutex<Option<Instant>>,
 }
@@ -79,10 +84,11 @@ impl Cache {
         secrets: Secrets,
         secrets_factory: SharedInformerFactory,
         limits: CacheLimits,
+        whole: bool,
     ) -> Self {
         let (collections, changing) = (Mutex::default(), AsyncMutex::default());
         let asked = Mutex::default();
-        Self { discovery, factory, secrets, secrets_factory, collections, changing, limits, asked }
+        Self { discovery, factory, secrets, secrets_factory, collections, changing, limits, whole, asked }
     }
 
     pub(crate) fn limits(&self) -> &CacheLimits {
@@ -170,12 +176,18 @@ impl Cache {
             return Ok(running);
         }
         self.check_memory(served)?;
-        let factory = if secrets::is_secret(served) { &self.secrets_factory } else { &self.factory };
+        let (factory, transform) = match secrets::is_secret(served) {
+            true => (&self.secrets_factory, self.secrets.transform()),
+            false => (&self.factory, RawObject::trim()),
+        };
         let resource = served.resource().map_err(Status::internal_error)?;
         let resource = factory.for_resource_as::<RawObject>(resource).await;
         let informer =
             resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
-        let collection = Arc::new(Collection::new(served.clone(), informer, columns, self.limits.depth)?);
+        let source = KubeListWatch::of_kind(self.client(), served.api.clone());
+        let past = self.whole.then(|| Past::new(source, transform));
+        let collection = Collection::new(served.clone(), informer, columns, self.limits.depth, past)?;
+        let collection = Arc::new(collection);
         factory.start().map_err(|_| Status::service_unavailable("the gateway is shutting down"))?;
         tracing::info!(resource = path, "listing and watching");
         self.collections().insert(path, Entry { collection: Arc::clone(&collection), stays });
@@ -192,7 +204,7 @@ impl Cache {
 
     fn check_memory(&self, served: &ServedResource) -> Result<(), Status> {
         let Some(limit) = self.limits.memory else { return Ok(()) };
-        let used = memory::resident()
+        let used = process::resident()
             .unwrap_or_else(|| self.all().iter().map(|collection| collection.snapshot().wire_bytes()).sum());
         if used < limit {
             return Ok(());

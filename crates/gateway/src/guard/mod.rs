@@ -10,7 +10,7 @@ mod host;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap, Method, StatusCode, Version,
     header::{CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING},
     request::Parts,
 };
@@ -85,11 +85,15 @@ impl Guard {
     /// The host that the request is for: one of ours.
     fn host(&self, parts: &Parts) -> Result<Authority, Status> {
         let mut hosts = parts.headers.get_all(HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return Err(Status::bad_request("a request must have exactly one Host header"));
-        };
         let local = parts.extensions.get::<Local>().map(|local| local.0.ip());
-        let host = self.ours(&String::from_utf8_lossy(host.as_bytes()), local)?;
+        let host = match (hosts.next(), hosts.next(), parts.uri.authority()) {
+            (Some(host), None, _) => self.ours(&String::from_utf8_lossy(host.as_bytes()), local)?,
+            // In HTTP/2 it is not a header.
+            (None, _, Some(authority)) if parts.version == Version::HTTP_2 => {
+                return self.ours(authority.as_str(), local);
+            }
+            _ => return Err(Status::bad_request("a request must have exactly one Host header")),
+        };
         // `GET http://host/path`: this host counts, but the header must not say anything foreign either.
         match parts.uri.authority() {
             Some(authority) => self.ours(authority.as_str(), local),

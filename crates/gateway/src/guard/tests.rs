@@ -76,6 +76,22 @@ fn a_foreign_host_is_told_which_flag_allows_it() {
 }
 
 #[test]
+fn in_http_2_the_host_is_in_the_address_and_a_header_beside_it_must_be_ours_too() {
+    let guard = mk_guard_on("127.0.0.1:8888", &[], true);
+    let ask = |url: &str, headers: &[(&str, &str)]| {
+        let mut parts = mk_parts(url, headers);
+        parts.version = Version::HTTP_2;
+        code(guard.check(&parts))
+    };
+    assert_eq!(ask("https://localhost:8888/", &[]), 200);
+    assert_eq!(ask("https://localhost:8888/", &[("host", "127.0.0.1:8888")]), 200);
+    assert_eq!(ask("https://evil.example:8888/", &[]), 421);
+    assert_eq!(ask("https://localhost:8888/", &[("host", "evil.example:8888")]), 421);
+    assert_eq!(ask("https://evil.example:8888/", &[("host", "localhost:8888")]), 421);
+    assert_eq!(ask("/", &[]), 400);
+}
+
+#[test]
 fn there_is_exactly_one_host() {
     assert_eq!(code(mk_guard(&[]).check(&mk_parts("/", &[]))), 400);
     assert_eq!(asked("/", &[("host", "localhost:8888")]), 400);

@@ -3,6 +3,7 @@
 //! In: a socket that listens, the router, a token that ends it all. Every connection has a seat, every wait has a limit:
 //! for TLS, for the head of a request, for a client that does not read. Who comes when all seats are taken is told so.
 
+mod multiplex;
 mod patience;
 mod seats;
 
@@ -20,8 +21,12 @@ use http::{
     HeaderValue, Request, Response,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use informer_model::Status;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -34,13 +39,19 @@ use tower_service::Service;
 use crate::{
     guard::{HEADER_COUNT_LIMIT, Local, accompany},
     log_limit::LogLimit,
-    tls::Tls,
+    tls::{self, Tls},
 };
+use multiplex::{Answers, Verdict};
 use patience::Patient;
-use seats::{Full, Seat, Seats};
+pub(crate) use seats::Seats;
+use seats::{Full, Seat};
 
 /// The longest head of a request. The guard allows less; this is what is read to be able to say so.
 const HEAD_BUFFER: usize = 64 * 1024;
+
+/// How many requests one connection of HTTP/2 may have at a time, and how many bytes of an answer wait in it to be sent.
+const AT_A_TIME: u32 = 100;
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// How long somebody without a seat has for a request to refuse.
 const REFUSAL: Duration = Duration::from_secs(2);
@@ -113,10 +124,10 @@ pub(crate) async fn serve(
     tls: Option<Tls>,
     service: Router,
     limits: Limits,
+    seats: Arc<Seats>,
     shutdown: CancellationToken,
 ) {
-    let seats = Seats::new(&limits);
-    let house = Arc::new(House { tls, service, limits, shutdown });
+    let house = Arc::new(House { tls, service, limits, seats, shutdown });
     let log = LogLimit::default();
     let mut connections = JoinSet::new();
     while let Some(accepted) = house.shutdown.run_until_cancelled(listener.accept()).await {
@@ -133,7 +144,7 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let seat = seats.take(peer.ip());
+        let seat = house.seats.take(peer.ip());
         let full = seat.as_ref().map_or_else(|full| Some(*full), |seat| seat.full);
         if let Some(full) = full
             && let Some(suppressed) = log.admit(full.reason())
@@ -153,6 +164,7 @@ struct House {
     tls: Option<Tls>,
     service: Router,
     limits: Limits,
+    seats: Arc<Seats>,
     shutdown: CancellationToken,
 }
 
@@ -166,13 +178,62 @@ impl House {
         };
         let handshake = timeout(self.limits.handshake, tls.acceptor().accept(stream));
         match self.shutdown.run_until_cancelled(handshake).await {
-            Some(Ok(Ok(stream))) => self.converse(TokioIo::new(stream), peer, local, &seat).await,
+            Some(Ok(Ok(stream))) => match stream.get_ref().1.alpn_protocol() {
+                Some(tls::HTTP_2) => self.multiplex(TokioIo::new(stream), peer, local).await,
+                _ => self.converse(TokioIo::new(stream), peer, local, &seat).await,
+            },
             Some(Ok(Err(error))) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
             Some(Err(_)) | None => tracing::debug!(%peer, "a TLS handshake did not end"),
         }
     }
 
-    /// Answers the requests of one connection.
+    /// Answers the requests of one connection of HTTP/2, each of which has a seat of its own.
+    async fn multiplex<IO>(&self, io: IO, peer: SocketAddr, local: SocketAddr)
+    where
+        IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    {
+        let answers = Arc::new(Answers::default());
+        let service = service_fn(|mut request: Request<Incoming>| {
+            let (mut router, answers) = (self.service.clone(), Arc::clone(&answers));
+            let seat = self.seats.take(peer.ip());
+            async move {
+                let open = match seat {
+                    Ok(Seat { full: Some(full), .. }) | Err(full) => {
+                        return Ok::<_, Infallible>(refusal(full));
+                    }
+                    Ok(seat) => answers.begin(seat),
+                };
+                request.extensions_mut().insert(Peer(peer));
+                request.extensions_mut().insert(Local(local));
+                let answer = Service::<Request<Incoming>>::call(&mut router, request).await?;
+                Ok(answer.map(|body| open.body(body)))
+            }
+        });
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(AT_A_TIME)
+            .max_header_list_size(HEAD_BUFFER as u32)
+            .max_send_buf_size(SEND_BUFFER)
+            .keep_alive_interval(self.limits.head)
+            .keep_alive_timeout(self.limits.stall)
+            .serve_connection(Patient::new(io, self.limits.stall), service);
+        let mut connection = pin!(connection);
+        let verdict = tokio::select! {
+            ended = &mut connection => return tell(peer, ended),
+            verdict = answers.verdict(&self.limits) => verdict,
+            () = self.shutdown.cancelled() => Verdict::Idle,
+        };
+        if verdict == Verdict::Stalled {
+            return tracing::debug!(%peer, "a connection was cut: the client does not read");
+        }
+        connection.as_mut().graceful_shutdown();
+        match timeout(self.limits.shutdown, &mut connection).await {
+            Ok(ended) => tell(peer, ended),
+            Err(_) => tracing::debug!(%peer, "a connection was cut at the end"),
+        }
+    }
+
+    /// Answers the requests of one connection, one after the other.
     async fn converse<IO>(&self, io: IO, peer: SocketAddr, local: SocketAddr, seat: &Seat)
     where
         IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -210,9 +271,13 @@ impl House {
                 ended
             }
         };
-        if let Err(error) = ended {
-            tracing::debug!(%peer, %error, "a connection ended early");
-        }
+        tell(peer, ended);
+    }
+}
+
+fn tell(peer: SocketAddr, ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended early");
     }
 }
 
@@ -235,7 +300,7 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 }
 
 /// Who counts as one client: of IPv6 a household has 64 bits.
-fn client_of(address: IpAddr) -> IpAddr {
+pub(crate) fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
         address => address,

@@ -12,7 +12,7 @@ use super::{Limits, client_of};
 const REFUSED_AT_A_TIME: usize = 128;
 
 /// All seats.
-pub(super) struct Seats {
+pub(crate) struct Seats {
     connections: usize,
     by_address: usize,
     taken: Mutex<Taken>,
@@ -52,9 +52,14 @@ impl Full {
 }
 
 impl Seats {
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let &Limits { connections, by_address, .. } = limits;
         Arc::new(Self { connections, by_address, taken: Mutex::default() })
+    }
+
+    /// How many connections are being served.
+    pub(crate) fn taken(&self) -> usize {
+        self.lock().served
     }
 
     /// A seat for a connection from this address, to be served or to be refused. Without one it is to be cut.

@@ -7,9 +7,11 @@ use tokio::{
     sync::{Notify, mpsc},
     task::JoinHandle,
 };
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::*;
+
+mod multiplexed;
 
 /// A server whose router tells what happens to it.
 struct Served {
@@ -71,7 +73,8 @@ async fn mk_server(limits: Limits, tls: Option<Tls>) -> Served {
                 Body::from_stream(stream::iter([Ok::<_, Infallible>("x")]).chain(stream::pending()))
             }),
         );
-    let ended = tokio::spawn(serve(listener, tls, router, limits, shutdown.clone()));
+    let ended =
+        tokio::spawn(serve(listener, tls, router, limits.clone(), Seats::new(&limits), shutdown.clone()));
     Served { address, shutdown, ended, go_on, news }
 }
 
@@ -284,18 +287,23 @@ fn mk_tls() -> Tls {
     Tls::self_signed(&["localhost".to_owned()]).expect("TLS")
 }
 
-/// Over TLS as a client that trusts the certificate.
-async fn exchange_tls(served: &Served, tls: &Tls, request: &[u8]) -> String {
+/// A connection of TLS as a client that trusts the certificate and speaks this.
+async fn connect_tls(served: &Served, tls: &Tls, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(tls.certificate()).expect("a certificate");
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("localhost").expect("a name");
     let connector = TlsConnector::from(Arc::new(config));
-    let mut stream = connector.connect(name, served.connect().await).await.expect("a handshake");
+    connector.connect(name, served.connect().await).await.expect("a handshake")
+}
+
+async fn exchange_tls(served: &Served, tls: &Tls, request: &[u8]) -> String {
+    let mut stream = connect_tls(served, tls, &[]).await;
     stream.write_all(request).await.expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("an answer");

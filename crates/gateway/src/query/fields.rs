@@ -28,6 +28,22 @@ impl FieldFilter {
         Self { by_key: FieldSelector::new(by_key), in_text, paths }
     }
 
+    /// The one name that an object must have, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let named = |requirement: &&FieldRequirement| requirement.path().as_str() == NAME;
+        self.by_key
+            .requirements()
+            .iter()
+            .filter(named)
+            .find_map(FieldRequirement::exact_value)
+            .filter(|name| !name.is_empty())
+    }
+
+    /// Whether the text of objects is looked at.
+    pub(crate) fn reads_text(&self) -> bool {
+        !self.in_text.is_empty()
+    }
+
     /// Whether the object with this key and text is meant. The text is read only if the key leaves it open.
     pub(crate) fn matches(&self, key: &ObjectKey, json: &str) -> bool {
         let in_key = |path: &str| if path == NAME { Some(key.name()) } else { key.namespace() };

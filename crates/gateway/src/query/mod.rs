@@ -77,6 +77,13 @@ const STREAM: &[&str] = &[
     "namespace",
 ];
 
+/// How much one request may ask for. What is answered with costs time for each object, and others wait.
+const SORT_KEYS: usize = 8;
+const FIELDS: usize = 256;
+const TERMS: usize = 256;
+const VALUES: usize = 1_024;
+const NAMESPACES: usize = 100;
+
 /// The shortest and the longest time for which a stream may hold changes back.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
@@ -93,6 +100,11 @@ impl Query {
             ));
         }
         Ok(parsed)
+    }
+
+    /// The one name that an object must have, if there is one: who may see only that may ask for it.
+    pub(crate) fn only_name(&self) -> Option<&str> {
+        self.name.as_deref().or_else(|| self.fields.as_ref()?.name())
     }
 
     /// The same, for the object of this name only.
@@ -118,16 +130,33 @@ impl Query {
             "namespace" if value.is_empty() => {}
             "namespace" => {
                 self.namespaces.insert(value.to_owned());
+                at_most(name, "namespaces", self.namespaces.len(), NAMESPACES)?;
             }
-            "labelSelector" => self.labels = Selector::parse(value).map_err(|e| wrong(&e))?,
+            "labelSelector" => {
+                self.labels = Selector::parse(value).map_err(|e| wrong(&e))?;
+                let terms = self.labels.requirements();
+                at_most(name, "terms", terms.len(), TERMS)?;
+                at_most(name, "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
+            }
             "fieldSelector" => {
                 let selector = FieldSelector::parse_extended(value).map_err(|e| wrong(&e))?;
+                let terms = selector.requirements();
+                at_most(name, "terms", terms.len(), TERMS)?;
+                at_most(name, "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
                 self.fields = (!selector.is_everything()).then(|| FieldFilter::new(selector));
             }
             "sort" if value.is_empty() => {}
-            "sort" => self.order = Some(Order::parse(value).map_err(|e| wrong(&e))?),
+            "sort" => {
+                let order = Order::parse(value).map_err(|e| wrong(&e))?;
+                at_most(name, "keys", order.len(), SORT_KEYS)?;
+                self.order = Some(order);
+            }
             "fields" if value.is_empty() => {}
-            "fields" => self.projection = Some(Arc::new(Projection::parse(value).map_err(|e| wrong(&e))?)),
+            "fields" => {
+                let projection = Projection::parse(value).map_err(|e| wrong(&e))?;
+                at_most(name, "paths", projection.len(), FIELDS)?;
+                self.projection = Some(Arc::new(projection));
+            }
             "limit" => {
                 let limit = value.parse().map_err(|_| wrong(&"it must be a whole number, 0 for no limit"))?;
                 self.limit = Some(limit).filter(|limit| *limit > 0);
@@ -157,6 +186,14 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// 400 where a parameter has more than there may be.
+fn at_most(name: &str, what: &str, count: usize, limit: usize) -> Result<(), Status> {
+    if count <= limit {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!("{name}= has {count} {what}, {limit} are allowed")))
 }
 
 fn unknown(name: &str, known: &[&str]) -> Status {
@@ -237,6 +274,46 @@ mod tests {
             ["limit=1", "sort=a", "continue=x", "interval=5", "interval=1ms", "interval=99999999999s"]
         {
             refused(query, Dialect::Stream);
+        }
+    }
+
+    #[test]
+    fn a_request_cannot_ask_for_more_than_a_bounded_amount_of_work() {
+        let many = |count: usize, separator: &str, part: &dyn Fn(usize) -> String| {
+            (0..count).map(part).collect::<Vec<_>>().join(separator)
+        };
+        let named = |name: &str, count| format!("{name}={}", many(count, ",", &|n| format!("a{n}")));
+        let values = |count| format!("labelSelector=a+in+({})", many(count, ",", &|n| n.to_string()));
+        let namespaces = |count| many(count, "&", &|n| format!("namespace=n{n}"));
+        let selector = |count| format!("fieldSelector={}", many(count, ",", &|n| format!("a{n}!%3Db")));
+        for (most, more) in [
+            (named("sort", SORT_KEYS), named("sort", SORT_KEYS + 1)),
+            (named("fields", FIELDS), named("fields", FIELDS + 1)),
+            (named("labelSelector", TERMS), named("labelSelector", TERMS + 1)),
+            (values(VALUES), values(VALUES + 1)),
+            (selector(TERMS), selector(TERMS + 1)),
+            (namespaces(NAMESPACES), namespaces(NAMESPACES + 1)),
+        ] {
+            assert!(Query::parse(Some(&most), Dialect::List).is_ok(), "{most}");
+            let message = refused(&more, Dialect::List);
+            assert!(message.contains("are allowed"), "{message}");
+        }
+        assert!(
+            Query::parse(Some(&format!("sort={}", many(9_000, ",", &|_| "a".into()))), Dialect::List).is_ok()
+        );
+    }
+
+    #[test]
+    fn a_field_selector_can_name_the_only_object() {
+        let name = |query| Query::parse(Some(query), Dialect::List).unwrap().only_name().map(str::to_owned);
+        assert_eq!(name("fieldSelector=metadata.name%3Dweb,status.phase%3DRunning").as_deref(), Some("web"));
+        for query in [
+            "",
+            "fieldSelector=metadata.name!%3Dweb",
+            "fieldSelector=metadata.name+in+(a,b)",
+            "fieldSelector=status.name%3Dweb",
+        ] {
+            assert_eq!(name(query), None, "{query}");
         }
     }
 

@@ -42,7 +42,7 @@ impl<'j> Key<'j> {
 
 impl Order {
     /// Reads paths with commas between them. A `-` before a path stands for descending; a field whose name begins
-    /// with one is written `['-name']`.
+    /// with one is written `['-name']`. A path that comes again says nothing new.
     pub(crate) fn parse(text: &str) -> Result<Self, PathListError> {
         let listed = parse_list(text, |text| match text.strip_prefix('-') {
             Some(path) => (true, path),
@@ -50,6 +50,11 @@ impl Order {
         })?;
         let paths = Paths::new(listed.iter().map(|(_, path)| path));
         Ok(Self { paths, descending: listed.into_iter().map(|(descending, _)| descending).collect() })
+    }
+
+    /// How many paths there are.
+    pub(crate) fn len(&self) -> usize {
+        self.descending.len()
     }
 
     /// Sorts objects, of which `text` knows the JSON. Each text is read once.
@@ -153,6 +158,12 @@ mod tests {
         let [y, x17, x13, x2, x, none] = objects[..] else { panic!("six") };
         order.sort(&mut objects, |json| json);
         assert_eq!(objects, [x2, x13, x17, x, y, none]);
+    }
+
+    #[test]
+    fn a_path_that_comes_again_is_not_read_again() {
+        assert_eq!(Order::parse("v,-v,w,v,w").unwrap().len(), 2);
+        assert_eq!(sorted("v,-v,v", &["3", "1", "2"]), ["1", "2", "3"]);
     }
 
     #[test]

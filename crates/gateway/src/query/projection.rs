@@ -16,6 +16,11 @@ impl Projection {
         Ok(Self(Paths::new(listed.iter().map(|(_, path)| path))))
     }
 
+    /// How many paths there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.count()
+    }
+
     /// Writes the part of an object: an object again, if only an empty one. Values are copied byte by byte.
     pub(crate) fn apply(&self, json: &str, out: &mut Vec<u8>) {
         let mut cut = Cut::default();

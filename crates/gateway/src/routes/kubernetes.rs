@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, header};
 use informer::discovery::ServedResource;
-use informer_model::{GroupVersionResource, ObjectKey, ResourceArg, Status};
+use informer_model::{GroupVersionResource, ObjectKey, Reason, ResourceArg, Status};
 use informer_serving::{
     discovery,
     envelope::{LIST_END, ListMeta},
@@ -49,9 +49,18 @@ async fn documents(
     target: &Target,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
-    app.access.require_path(&asker.caller, "/api").await?;
-    let groups = catalog::groups(&*app.cache.recent_catalog().await?);
     let missing = path::no_such_path;
+    // The cluster is asked about what is answered, however it was spelled.
+    let path = match target {
+        Target::Core => "/api".to_owned(),
+        Target::Groups => "/apis".to_owned(),
+        Target::Group(group) => format!("/apis/{group}"),
+        Target::GroupVersion { group, version } if group.is_empty() => format!("/api/{version}"),
+        Target::GroupVersion { group, version } => format!("/apis/{group}/{version}"),
+        _ => return Err(missing().into()),
+    };
+    app.access.require_path(&asker.caller, &path).await?;
+    let groups = catalog::groups(&*app.cache.recent_catalog().await?);
     let is_aggregated = || media::aggregated_discovery(headers);
     let document = match target {
         Target::Core if is_aggregated()? => return Ok(aggregated(&groups.aggregated_core())),
@@ -84,12 +93,10 @@ async fn objects(
 ) -> Result<Response, Refusal> {
     if let Some(part) = &place.subresource {
         let name = format!("{}/{part}", place.plural);
-        return Err(Status::method_not_allowed(
-            &name,
-            &place.group,
-            "anything: the gateway has no subresources",
-        )
-        .into());
+        let message =
+            format!("the gateway serves objects from memory and has no {name}: ask the API server itself");
+        let status = Status::failure(Reason::MethodNotAllowed, message);
+        return Err(status.about(&name, &place.group, place.name.as_deref().unwrap_or_default()).into());
     }
     let resource = GroupVersionResource::new(&place.group, &place.version, &place.plural);
     let resource = resource.map_err(|_| path::no_such_path())?;
@@ -148,13 +155,13 @@ async fn list(
     };
     let page = &listing.page;
     let meta = ListMeta {
-        version: page.selection.version.to_string(),
+        version: page.version.to_string(),
         continue_from: page.next.clone(),
         remaining: page.next.is_some().then(|| page.remaining()),
     };
     let presentation = Presentation::new(form, &listing.collection);
     let frame = Frame { before: presentation.envelope.list_start(&meta), after: LIST_END.to_owned() };
-    Ok(listing.respond(frame, presentation))
+    Ok(listing.respond(frame, presentation, &app.work, &asker.account).await)
 }
 
 async fn get(

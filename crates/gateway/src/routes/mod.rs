@@ -7,6 +7,7 @@ mod original;
 mod owned;
 mod page;
 mod stream;
+mod streams;
 mod watch;
 
 use std::sync::Arc;
@@ -19,34 +20,37 @@ use axum::{
     routing::get,
 };
 use informer_model::Status;
-use tower_http::{
-    CompressionLevel,
-    compression::{CompressionLayer, predicate::Predicate},
-};
+use tokio::time::Instant;
 
 use crate::{
-    answer::{Compressible, Refusal},
+    answer::Refusal,
     app::{App, Asker},
+    compress::compress,
     guard::{Content, Guard},
     listener::Peer,
+    work::Account,
 };
 
 /// The gateway as a service. Nothing gets in that the guard does not let in.
 pub(crate) fn router(app: &Arc<App>, guard: Arc<Guard>) -> Router {
-    let compression = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(ThatEnds);
     Router::new()
         .route("/_resources", get(catalog::resources))
         .route("/_informers", get(operations::informers))
         .route("/_owned/{uid}", get(owned::owned))
         .route("/_stream/{group}/{version}/{resource}", get(stream::open))
+        .route("/_streams", get(streams::open))
+        // Kubernetes has its first documents with and without a slash at the end.
         .route("/api", get(kubernetes::answer))
+        .route("/api/", get(kubernetes::answer))
         .route("/api/{*rest}", get(kubernetes::answer))
         .route("/apis", get(kubernetes::answer))
+        .route("/apis/", get(kubernetes::answer))
         .route("/apis/{*rest}", get(kubernetes::answer))
         .route("/deploy", get(original::deployments))
         .route("/{group}/{version}/{resource}", get(original::resource))
         .route("/metrics", get(operations::metrics))
         .route("/version", get(operations::version))
+        .route("/version/", get(operations::version))
         .layer(middleware::from_fn_with_state(Arc::clone(app), identify))
         // Anybody may have these: they say nothing about the cluster.
         .route("/", get(page::index))
@@ -56,20 +60,9 @@ pub(crate) fn router(app: &Arc<App>, guard: Arc<Guard>) -> Router {
         .route("/readyz", get(operations::ready))
         .route("/openapi.json", get(operations::openapi))
         .fallback(nothing)
-        .layer(compression)
+        .layer(middleware::from_fn_with_state(app.work.clone(), compress))
         .layer(middleware::from_fn_with_state((Arc::clone(app), guard), protect))
         .with_state(Arc::clone(app))
-}
-
-/// Only what was marked so is compressed: a stream would wait for the compressor.
-#[derive(Clone, Copy)]
-struct ThatEnds;
-
-impl Predicate for ThatEnds {
-    fn should_compress<B: http_body::Body>(&self, response: &http::Response<B>) -> bool {
-        response.extensions().get::<Compressible>().is_some()
-            && http_body::Body::size_hint(response.body()).upper().is_none_or(|length| length >= 512)
-    }
 }
 
 async fn nothing(request: Request) -> Refusal {
@@ -84,11 +77,14 @@ async fn nothing(request: Request) -> Refusal {
 
 /// Finds out who asks.
 async fn identify(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    match app.access.identify(request.headers()).await {
+    let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    match app.access.identify(request.headers(), address).await {
         Ok(caller) => {
-            let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-            request.extensions_mut().insert(Asker { caller, address });
-            next.run(request).await
+            let account = Account::of(&caller, address);
+            request.extensions_mut().insert(Asker { caller, account: account.clone() });
+            let mut response = next.run(request).await;
+            response.extensions_mut().insert(account);
+            response
         }
         Err(status) => Refusal(status).into_response(),
     }
@@ -100,6 +96,7 @@ async fn protect(
     request: Request,
     next: Next,
 ) -> Response {
+    let began = Instant::now();
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let mut response = match guard.check(&parts) {
@@ -108,6 +105,6 @@ async fn protect(
     };
     let content = if path == "/" || path.starts_with("/_page/") { Content::Page } else { Content::Data };
     guard.harden(response.headers_mut(), content);
-    app.metrics.answered(&path, response.status().as_u16());
+    app.metrics.answered(&path, response.status().as_u16(), began.elapsed());
     response
 }

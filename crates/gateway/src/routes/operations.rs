@@ -11,15 +11,22 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use informer_model::Status;
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{self, Refusal},
+    answer::{self, Compressible, Refusal},
     app::{App, Asker},
-    cache::{collection::Collection, memory},
+    cache::collection::Collection,
+    listener::Peer,
+    metrics::prometheus_text,
+    process,
 };
+
+/// The path of what is told about each informer, which is what a caller must be allowed to get to hear it.
+const ABOUT_INFORMERS: &str = "/_informers";
+const OPEN_METRICS: &str = "application/openmetrics-text";
 
 /// How long the cluster is waited for when it is asked for its version.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -29,8 +36,14 @@ pub(crate) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: what was to be in memory from the start is, and can be asked for.
-pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
+/// `GET /readyz`: what was to be in memory from the start is, and can be asked for. How each resource is doing is for those
+/// who may see `/_informers`, where it stands as well; a probe has no token.
+pub(crate) async fn ready(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+) -> Response {
     let is_ready = app.preloaded.load(Ordering::Acquire) && !app.is_stopping();
     let verbose = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
         .any(|(name, value)| name == "verbose" && !matches!(&*value, "0" | "false"));
@@ -38,9 +51,17 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery
     if verbose || !is_ready {
         let sign = |good| if good { '+' } else { '-' };
         let _ = writeln!(text, "[{}] preloaded", sign(app.preloaded.load(Ordering::Acquire)));
-        for collection in app.cache.all() {
-            let health = collection.informer.health();
-            let _ = writeln!(text, "[{}] {health}", sign(health.is_healthy()));
+        let may_see = async {
+            let caller = app.access.identify(&headers, peer.map(|peer| peer.0.0.ip())).await?;
+            app.access.require_path(&caller, ABOUT_INFORMERS).await
+        };
+        if may_see.await.is_ok() {
+            for collection in app.cache.all() {
+                let health = collection.informer.health();
+                let _ = writeln!(text, "[{}] {health}", sign(health.is_healthy()));
+            }
+        } else {
+            let _ = writeln!(text, "details need a token that may get {ABOUT_INFORMERS}");
         }
     }
     text.push_str(if is_ready { "ok\n" } else { "not ready\n" });
@@ -48,17 +69,23 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery
     (code, text).into_response()
 }
 
-/// `GET /metrics`
+/// `GET /metrics`: as OpenMetrics for those who ask for that, else in the text format of Prometheus.
 pub(crate) async fn metrics(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     app.access.require_path(&asker.caller, "/metrics").await?;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &app.registry).map_err(Status::internal_error)?;
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
+    let (text, r#type) = match accepted.any(|accepted| accepted.contains(OPEN_METRICS)) {
+        true => (text, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        false => (prometheus_text(&text), "text/plain; version=0.0.4; charset=utf-8"),
+    };
     let mut response = text.into_response();
-    let r#type = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, r#type);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(r#type));
+    response.extensions_mut().insert(Compressible);
     Ok(response)
 }
 
@@ -96,15 +123,18 @@ pub(crate) async fn informers(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, Refusal> {
-    app.access.require_path(&asker.caller, "/_informers").await?;
+    app.access.require_path(&asker.caller, ABOUT_INFORMERS).await?;
     let collections = app.cache.all();
-    let informers: Vec<Value> = collections.iter().map(|collection| informer(&app, collection)).collect();
     let objects: usize = collections.iter().map(|collection| collection.store.len()).sum();
-    Ok(answer::document(&json!({
-        "memory": {"resident": memory::resident(), "limit": app.cache.limits().memory, "objects": objects},
-        "streams": app.streams.open(),
-        "informers": informers,
-    })))
+    let (work, account) = (app.work.clone(), asker.account);
+    let document = move || {
+        let informers: Vec<Value> = collections.iter().map(|collection| informer(&app, collection)).collect();
+        let limit = app.cache.limits().memory;
+        let memory = json!({"resident": process::resident(), "limit": limit, "objects": objects});
+        json!({"memory": memory, "streams": app.streams.open(), "informers": informers}).to_string()
+    };
+    // It counts the bytes of each object.
+    Ok(answer::json_text(work.run(&account, objects / 50, document).await))
 }
 
 fn informer(app: &App, collection: &Collection) -> Value {

@@ -99,16 +99,16 @@ async fn respond(
     if query.table {
         let before = format!(
             "{{\"resourceVersion\":{},\"total\":{},\"columns\":{},\"rows\":[",
-            json!(page.selection.version),
-            page.selection.objects.len(),
+            json!(page.version),
+            page.total,
             listing.collection.columns.definitions(),
         );
         let frame = Frame { before, after: format!("]{next}{explained}}}") };
         let presentation = Presentation::new(Form::Row, &listing.collection);
-        return Ok(listing.respond(frame, presentation));
+        return Ok(listing.respond(frame, presentation, &app.work, &asker.account).await);
     }
     let frame = Frame { before: format!("{{\"{member}\":["), after: format!("]{next}{explained}}}") };
     let form = query.projection.clone().map_or(Form::Whole, Form::Fields);
     let presentation = Presentation::new(form, &listing.collection);
-    Ok(listing.respond(frame, presentation))
+    Ok(listing.respond(frame, presentation, &app.work, &asker.account).await)
 }

@@ -58,16 +58,21 @@ pub(crate) async fn owned(
         if !collection.informer.has_synced() {
             continue;
         }
-        // What the caller may not see is not searched.
-        match app.open(&asker, "list", &collection.served, &Query::default()).await {
-            Ok((collection, visible)) => searched.push((collection, visible)),
+        // What the caller may not see is not searched. To be searched is no use of it: that would keep everything for ever.
+        match app.visible(&asker, "list", &collection.served, &Query::default()).await {
+            Ok(visible) => searched.push((collection, visible)),
             Err(status) if status.code == 403 => {}
             Err(status) => return Err(status.into()),
         }
     }
-    let (items, complete) = search(&searched, &uid, request.depth);
-    let searched: Vec<&str> = searched.iter().map(|(collection, _)| collection.path.as_str()).collect();
-    Ok(answer::document(&json!({"uid": uid, "items": items, "complete": complete, "searched": searched})))
+    let depth = request.depth;
+    let document = move || {
+        let (items, complete) = search(&searched, &uid, depth);
+        let searched: Vec<&str> = searched.iter().map(|(collection, _)| collection.path.as_str()).collect();
+        json!({"uid": uid, "items": items, "complete": complete, "searched": searched}).to_string()
+    };
+    // Nobody knows beforehand how much it is.
+    Ok(answer::json_text(app.work.run(&asker.account, usize::MAX, document).await))
 }
 
 impl Request {

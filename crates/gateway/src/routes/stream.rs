@@ -12,33 +12,36 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use informer::discovery::ServedResource;
+use informer_model::Status;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::original::named;
 use crate::{
     access::Visible,
-    answer::Refusal,
+    answer::{PIECE, Refusal},
     app::{App, Asker, StreamTicket},
     cache::{
         changes::{Cursor, Place},
         collection::Collection,
+        snapshots::{ROWS, SharedSnapshot},
     },
     follow::{Follower, Seen},
-    listing::fresh,
+    listing::{Standing, fresh},
     present::{Form, Presentation},
-    query::{Dialect, Query, selection::Selection},
+    query::{
+        Dialect, Query,
+        selection::{Mark, Objects, Selection},
+    },
 };
 
 /// A line goes out at least so often, so that both sides notice when the other is gone.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Changes are gathered for so long after some were sent, so that a storm is few writes.
 const GATHER: Duration = Duration::from_millis(25);
-/// The items of a snapshot come so many at a time.
-const ITEMS: usize = 250;
 /// How long a client that was sent away should wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -55,51 +58,18 @@ pub(crate) async fn open(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let query = Arc::new(Query::parse(query.as_deref(), Dialect::Stream)?);
-    let served = app.cache.resolve(&named(&group, &version, &resource)?).await?;
-    let (collection, visible) = app.open(&asker, "watch", &served, &query).await?;
-    if let Some(wanted) = &query.min_version {
-        app.wait_for_version(&collection, wanted).await?;
-    }
-    let ticket = app.streams.ticket(&asker)?;
-    let form = match (&query.projection, query.table) {
-        (Some(projection), _) => Form::Fields(Arc::clone(projection)),
-        (None, true) => Form::Row,
-        (None, false) => Form::Whole,
-    };
-    let presentation = Presentation::new(form, &collection);
-    let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).or(query.last_event_id.as_deref());
-    let last = last.filter(|id| !id.is_empty()).map(str::to_owned);
-    let now = Instant::now();
-    let mut live = Live {
-        ways: EVENTS.map(|event| presentation.way(&format!("{event} {}", query.interval.is_some()))),
-        next_check: app.next_check(),
-        app,
-        asker,
-        served,
-        collection,
-        presentation,
-        query,
-        visible,
-        phase: Phase::Ended,
-        heard: now,
-        gathered_until: now,
-        _ticket: ticket,
-    };
-    live.begin(last.as_deref()).await;
+    let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    let live = Live::open(app, asker, [&group, &version, &resource], query.as_deref(), last).await?;
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     fresh(headers, &live.collection, &live.collection.store.resource_version());
-    let pieces = stream::unfold(live, |mut live| async move {
-        let piece = live.next().await?;
-        Some((Ok::<_, Infallible>(piece), live))
-    });
-    *response.body_mut() = Body::from_stream(pieces);
+    *response.body_mut() = Body::from_stream(live.pieces().map(Ok::<_, Infallible>));
     Ok(response)
 }
 
-struct Live {
+/// One stream, which has been allowed.
+pub(super) struct Live {
     app: Arc<App>,
     asker: Asker,
     served: ServedResource,
@@ -114,6 +84,8 @@ struct Live {
     /// When something was last sent.
     heard: Instant,
     gathered_until: Instant,
+    /// Why everything is to be told again, if so.
+    reset: Option<&'static str>,
     _ticket: StreamTicket,
 }
 
@@ -121,15 +93,85 @@ enum Phase {
     /// The snapshot is being told: its head if that has not been sent, and the items from here on.
     Snapshot {
         head: Option<String>,
-        selection: Box<Selection>,
-        at: usize,
+        told: Told,
+        mark: Mark,
         follower: Box<Follower>,
     },
     Following(Box<Follower>),
     Ended,
 }
 
+/// What a snapshot tells.
+enum Told {
+    /// Bytes that are only copied.
+    Own(Selection),
+    /// What takes long to write is written for all who ask the same.
+    Shared(Arc<SharedSnapshot>),
+}
+
+impl Told {
+    fn selection(&self) -> Option<&Selection> {
+        match self {
+            Self::Own(selection) => Some(selection),
+            Self::Shared(shared) => shared.selection(),
+        }
+    }
+}
+
 impl Live {
+    /// Begins a stream of a resource. The place that a client names itself counts before the one in the query.
+    pub(super) async fn open(
+        app: Arc<App>,
+        asker: Asker,
+        [group, version, resource]: [&str; 3],
+        query: Option<&str>,
+        last: Option<&str>,
+    ) -> Result<Self, Status> {
+        let query = Arc::new(Query::parse(query, Dialect::Stream)?);
+        let served = app.cache.resolve(&named(group, version, resource)?).await?;
+        // What is asked now counts from now on, however long it takes until there is something to tell.
+        let next_check = app.next_check();
+        let (collection, visible) = app.open(&asker, "watch", &served, &query).await?;
+        if let Some(wanted) = &query.min_version {
+            app.wait_for_version(&collection, wanted).await?;
+        }
+        let ticket = app.streams.ticket(&asker)?;
+        let form = match (&query.projection, query.table) {
+            (Some(projection), _) => Form::Fields(Arc::clone(projection)),
+            (None, true) => Form::Row,
+            (None, false) => Form::Whole,
+        };
+        let presentation = Presentation::new(form, &collection);
+        let last = last.or(query.last_event_id.as_deref()).filter(|id| !id.is_empty()).map(str::to_owned);
+        let now = Instant::now();
+        let mut live = Self {
+            ways: EVENTS.map(|event| presentation.way(&format!("{event} {}", query.interval.is_some()))),
+            next_check,
+            app,
+            asker,
+            served,
+            collection,
+            presentation,
+            query,
+            visible,
+            phase: Phase::Ended,
+            heard: now,
+            gathered_until: now,
+            reset: None,
+            _ticket: ticket,
+        };
+        live.begin(last.as_deref()).await;
+        Ok(live)
+    }
+
+    /// What is sent, in pieces of whole events.
+    pub(super) fn pieces(self) -> impl Stream<Item = Bytes> + Send {
+        stream::unfold(self, |mut live| async move {
+            let piece = live.next().await?;
+            Some((piece, live))
+        })
+    }
+
     async fn begin(&mut self, last: Option<&str>) {
         let Some(last) = last else { return self.snapshot("snapshot", None).await };
         let (changes, store) = (&self.collection.changes, &self.collection.store);
@@ -140,8 +182,15 @@ impl Live {
             // Another gateway may have been further. If that was not so, the place is lost.
             let _ = self.app.wait_for_version(&self.collection, place.version()).await;
         }
+        if let Some(place) = &place {
+            self.collection.recall(place).await;
+        }
         match place.and_then(|place| changes.resume(&place, store).ok()) {
-            Some(cursor) => self.phase = Phase::Following(self.follower(cursor)),
+            Some(cursor) => {
+                self.phase = Phase::Following(self.follower(cursor));
+                // A heartbeat is due: it says at once that the stream goes on, and from where.
+                self.heard = self.heard.checked_sub(HEARTBEAT).unwrap_or(self.heard);
+            }
             None => {
                 let reason = format!("what came after {last:?} is no longer known");
                 self.snapshot("reset", Some(&reason)).await;
@@ -151,9 +200,9 @@ impl Live {
 
     /// Begins with all there is.
     async fn snapshot(&mut self, event: &str, reason: Option<&str>) {
-        let (snapshot, cursor) = self.collection.snapshot_to_follow();
+        let (told, cursor) = self.select().await;
         let follower = self.follower(cursor);
-        let selection = Box::new(self.query.select_aside(snapshot, &self.visible).await);
+        let Some(selection) = told.selection() else { return };
         let mut head = json!({"resourceVersion": selection.version, "total": selection.objects.len()});
         if let Some(reason) = reason {
             head["reason"] = reason.into();
@@ -162,7 +211,31 @@ impl Live {
             head["columns"] = self.presentation.columns();
         }
         let head = Some(format!("event: {event}\ndata: {head}\n\n"));
-        self.phase = Phase::Snapshot { head, selection, at: 0, follower };
+        self.phase = Phase::Snapshot { head, told, mark: Mark::default(), follower };
+    }
+
+    /// All there is, and where to follow from.
+    async fn select(&self) -> (Told, Cursor) {
+        let Self { app, asker, collection, query, visible, .. } = self;
+        let select = async {
+            let (snapshot, cursor) = collection.snapshot_to_follow();
+            (query.select_aside(None, snapshot, visible, &app.work, &asker.account).await, cursor)
+        };
+        // Who asks for a version gets a snapshot of his own, which has it.
+        if self.presentation.micros() == 0 || query.min_version.is_some() {
+            let (selection, cursor) = select.await;
+            return (Told::Own(selection), cursor);
+        }
+        let question = format!("{} {} {visible:?}", self.presentation.way("items"), query.text);
+        let shared = collection.snapshots.join(&question, &collection.changes);
+        let select = async {
+            let (Selection { objects, version, explanation }, cursor) = select.await;
+            let micros = objects.len() / 20;
+            let objects = app.work.run(&asker.account, micros, move || objects.numbered()).await;
+            (Selection { objects, version, explanation }, cursor)
+        };
+        let cursor = shared.content(select).await.1.clone();
+        (Told::Shared(shared), cursor)
     }
 
     fn follower(&self, cursor: Cursor) -> Box<Follower> {
@@ -172,17 +245,22 @@ impl Live {
     /// The next piece of the stream; none at its end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let phase = std::mem::replace(&mut self.phase, Phase::Ended);
-            if matches!(phase, Phase::Ended) {
-                return None;
-            }
-            if let Some(end) = self.ending().await {
+            let mut phase = std::mem::replace(&mut self.phase, Phase::Ended);
+            let follower = match &mut phase {
+                Phase::Snapshot { follower, .. } | Phase::Following(follower) => follower,
+                Phase::Ended => return None,
+            };
+            if let Some(end) = self.ending(follower).await {
                 return Some(end);
+            }
+            if let Some(reason) = self.reset.take() {
+                self.snapshot("reset", Some(reason)).await;
+                continue;
             }
             let piece = match phase {
                 Phase::Ended => None,
-                Phase::Snapshot { head, selection, at, follower } => {
-                    Some(self.items(head, selection, at, follower))
+                Phase::Snapshot { head, told, mark, follower } => {
+                    Some(self.snapshot_piece(head, told, mark, follower).await)
                 }
                 Phase::Following(follower) => self.follow(follower).await,
             };
@@ -193,45 +271,84 @@ impl Live {
         }
     }
 
-    fn items(
+    async fn snapshot_piece(
         &mut self,
         head: Option<String>,
-        selection: Box<Selection>,
-        at: usize,
+        told: Told,
+        mut mark: Mark,
         follower: Box<Follower>,
     ) -> Bytes {
-        let mut piece = head.unwrap_or_default().into_bytes();
-        let to = (at + ITEMS).min(selection.objects.len());
-        if at < to {
-            piece.extend_from_slice(b"event: items\ndata: {\"items\":[");
-            for (n, object) in selection.objects.iter().take(to).skip(at).enumerate() {
-                if n > 0 {
-                    piece.push(b',');
-                }
-                self.presentation.write(object, &mut piece);
+        if let (Some(head), Told::Shared(_)) = (&head, &told) {
+            // It goes out before anything is written that takes long: whoever waits sees that it has begun.
+            let head = head.clone().into();
+            self.phase = Phase::Snapshot { head: None, told, mark, follower };
+            return head;
+        }
+        tokio::task::yield_now().await;
+        let items = self.items(&told, &mut mark).await;
+        let piece = match head {
+            Some(head) => [head.as_bytes(), &items].concat().into(),
+            None => items,
+        };
+        match told.selection() {
+            Some(selection) if mark.at < selection.objects.len() => {
+                self.phase = Phase::Snapshot { head: None, told, mark, follower };
+                piece
             }
-            piece.extend_from_slice(b"]}\n\n");
+            selection => {
+                let (version, count) =
+                    selection.map(|selection| (&selection.version, selection.objects.len())).unzip();
+                let synced = json!({"resourceVersion": version, "count": count});
+                let version = version.cloned().unwrap_or_default();
+                let synced = format!("id: {version}\nevent: synced\ndata: {synced}\n\n");
+                self.phase = Phase::Following(follower);
+                [&piece, synced.as_bytes()].concat().into()
+            }
         }
-        if to == selection.objects.len() {
-            let (version, count) = (&selection.version, selection.objects.len());
-            let synced = json!({"resourceVersion": version, "count": count});
-            piece.extend_from_slice(format!("id: {version}\nevent: synced\ndata: {synced}\n\n").as_bytes());
-            self.phase = Phase::Following(follower);
-        } else {
-            self.phase = Phase::Snapshot { head: None, selection, at: to, follower };
-        }
-        piece.into()
+    }
+
+    /// An event with the next items.
+    async fn items(&self, told: &Told, mark: &mut Mark) -> Bytes {
+        let shared = match told {
+            Told::Own(selection) => return items(&self.presentation, &selection.objects, mark, None),
+            Told::Shared(shared) => shared,
+        };
+        let (at, presentation, whole) = (mark.at, self.presentation.clone(), Arc::clone(shared));
+        mark.at += ROWS;
+        let write = self.app.work.run(&self.asker.account, ROWS * presentation.micros(), move || {
+            let mut mark = Mark { at, after: None };
+            let write =
+                |selection: &Selection| items(&presentation, &selection.objects, &mut mark, Some(ROWS));
+            whole.selection().map(write).unwrap_or_default()
+        });
+        shared.piece(at / ROWS, write).await
     }
 
     /// The last event, if the stream is to end.
-    async fn ending(&mut self) -> Option<Bytes> {
+    async fn ending(&mut self, follower: &mut Follower) -> Option<Bytes> {
         if self.app.is_stopping() {
             return Some(end("shutting down", true));
         }
         if Instant::now() < self.next_check {
             return None;
         }
-        self.refused().await.map(|reason| end(reason, false))
+        self.next_check = self.app.next_check();
+        let Self { app, asker, served, query, visible, .. } = self;
+        match app.recheck(asker, served, query, visible).await {
+            Standing::Same => None,
+            Standing::Narrowed(left, gone) if follower.narrow(&left, &gone) => {
+                self.visible = left;
+                None
+            }
+            Standing::Narrowed(visible, _) | Standing::Changed(visible) => {
+                self.visible = visible;
+                self.reset = Some("what you may see has changed");
+                None
+            }
+            Standing::Revoked => Some(end("access revoked", false)),
+            // It may be the same as before: then the client goes on from where it is.
+            Standing::Unknown => Some(end("access cannot be checked", true)),
+        }
     }
 
     /// Something to tell. None after having waited for it, or if the stream goes on in another way.
@@ -297,16 +414,25 @@ impl Live {
         }
         piece.into()
     }
+}
 
-    /// Why the caller may no longer see this, if so.
-    async fn refused(&mut self) -> Option<&'static str> {
-        self.next_check = self.app.next_check();
-        match self.app.reopen(&mut self.asker, &self.served, &self.query).await {
-            Ok(visible) if visible == self.visible => None,
-            Ok(_) => Some("access changed"),
-            Err(_) => Some("access revoked"),
+/// Items in one event: so many of them, or as many as a piece may have. Nothing, where there are no more.
+fn items(presentation: &Presentation, objects: &Objects, mark: &mut Mark, count: Option<usize>) -> Bytes {
+    let begin = b"event: items\ndata: {\"items\":[";
+    let mut piece = begin.to_vec();
+    let to = count.map_or(usize::MAX, |count| mark.at + count);
+    objects.read(mark, to, |object| {
+        if piece.len() > begin.len() {
+            piece.push(b',');
         }
+        presentation.write(object, &mut piece);
+        count.is_some() || piece.len() < PIECE
+    });
+    if piece.len() == begin.len() {
+        return Bytes::new();
     }
+    piece.extend_from_slice(b"]}\n\n");
+    piece.into()
 }
 
 /// The last event. A client that may not go on from where it is is told to forget where that was.

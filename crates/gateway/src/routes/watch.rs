@@ -1,12 +1,12 @@
 //! A watch of Kubernetes: events as lines of JSON, with bookmarks, and 410 when the version is too old.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
-use informer::{Object, RawObject, discovery::ServedResource};
+use informer::{Object, RawObject, discovery::ServedResource, store::Snapshot};
 use informer_model::{ResourceVersion, Status};
 use informer_serving::envelope::{EventType, error_event};
 use rand::RngExt;
@@ -15,12 +15,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     access::Visible,
-    answer::Refusal,
+    answer::{PIECE, Refusal},
     app::{App, Asker, StreamTicket},
-    cache::{changes::Place, collection::Collection},
+    cache::{changes::Place, collection::Collection, snapshots::ROWS},
     follow::{Follower, Seen},
+    listing::Standing,
     present::{Form, Presentation},
-    query::Query,
+    query::{
+        Query,
+        selection::{Mark, Objects, Selection},
+    },
 };
 
 /// No watch is longer, whatever is asked for: a client opens another when it ends.
@@ -29,8 +33,6 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Events are gathered for so long after some were sent, so that a storm is few writes.
 const GATHER: Duration = Duration::from_millis(10);
-/// A piece of what a watch sends is about this long at most.
-const PIECE: usize = 256 * 1024;
 
 /// What only clients of Kubernetes ask.
 #[derive(Debug, Default)]
@@ -102,6 +104,8 @@ pub(crate) async fn open(
     request: Request,
     form: Form,
 ) -> Result<Response, Refusal> {
+    // What is asked now counts from now on, however long it takes until there is something to tell.
+    let next_check = app.next_check();
     let (collection, visible) = app.open(asker, "watch", served, &query).await?;
     let ticket = app.streams.ticket(asker)?;
     let presentation = Presentation::new(form, &collection);
@@ -118,12 +122,12 @@ pub(crate) async fn open(
         visible,
         query,
         follower: None,
-        initial: VecDeque::new(),
+        initial: None,
         initial_end: None,
         bookmarks: request.bookmarks,
         ends: Instant::now() + timeout,
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
-        next_check: app.next_check(),
+        next_check,
         gathered_until: Instant::now(),
         ended: false,
         _ticket: ticket,
@@ -149,7 +153,7 @@ struct Watch {
     /// None when the version was too old: there is only one event then, which says so.
     follower: Option<Follower>,
     /// What is there already, still to be told.
-    initial: VecDeque<Object<RawObject>>,
+    initial: Option<(Objects, Mark)>,
     /// The version of that, where its end is to be marked.
     initial_end: Option<ResourceVersion>,
     bookmarks: bool,
@@ -175,13 +179,16 @@ impl Watch {
             self.app.wait_for_version(&self.collection, place.version()).await?;
         }
         let cursor = match place {
-            Some(place) if !initial => changes.after(&place).ok(),
+            Some(place) if !initial => {
+                self.collection.recall(&place).await;
+                changes.after(&place).ok()
+            }
             _ => {
                 let (snapshot, cursor) = self.collection.snapshot_to_follow();
                 self.initial_end =
                     (request.initial_events == Some(true)).then(|| snapshot.resource_version().clone());
                 if initial {
-                    self.initial = self.query.select_aside(snapshot, &self.visible).await.objects.into();
+                    self.initial = Some((self.select(snapshot).await.objects, Mark::default()));
                 }
                 Some(cursor)
             }
@@ -200,13 +207,14 @@ impl Watch {
             self.ended = true;
             return Some(expired());
         }
-        if !self.initial.is_empty() {
+        if self.initial.is_some() {
             // Who reads slowly is asked about like everybody else.
-            if Instant::now() >= self.next_check && !self.still_allowed().await {
-                self.ended = true;
-                return None;
+            if let Some(end) = self.revoked().await {
+                return end;
             }
-            return Some(self.initial_piece());
+            if let Some(piece) = self.initial_piece().await {
+                return Some(piece);
+            }
         }
         if let Some(version) = self.initial_end.take() {
             return Some(self.bookmark(&version, true));
@@ -218,9 +226,8 @@ impl Watch {
                 let version = self.follower.as_ref()?.seen().version().clone();
                 return self.bookmarks.then(|| self.bookmark(&version, false));
             }
-            if Instant::now() >= self.next_check && !self.still_allowed().await {
-                self.ended = true;
-                return None;
+            if let Some(end) = self.revoked().await {
+                return end;
             }
             match self.follower.as_mut()?.take() {
                 Ok(seen) if !seen.is_empty() => {
@@ -249,22 +256,57 @@ impl Watch {
         }
     }
 
-    async fn still_allowed(&mut self) -> bool {
-        self.next_check = self.app.next_check();
-        match self.app.reopen(&mut self.asker, &self.served, &self.query).await {
-            Ok(visible) => visible == self.visible,
-            Err(_) => false,
+    /// How the watch ends, if the caller may no longer see what it saw.
+    async fn revoked(&mut self) -> Option<Option<Bytes>> {
+        if Instant::now() < self.next_check {
+            return None;
         }
+        self.next_check = self.app.next_check();
+        let Self { app, asker, served, query, visible, .. } = self;
+        let end = match app.recheck(asker, served, query, visible).await {
+            Standing::Same => return None,
+            Standing::Narrowed(left, gone)
+                if self.follower.as_mut().is_some_and(|follower| follower.narrow(&left, &gone)) =>
+            {
+                self.visible = left;
+                return None;
+            }
+            // What was told before does not fit what would be told now: the client is to list again.
+            Standing::Narrowed(..) | Standing::Changed(_) => {
+                Some(error_event(&Status::expired("what you may see has changed: list again")))
+            }
+            Standing::Revoked | Standing::Unknown => None,
+        };
+        self.ended = true;
+        Some(end)
     }
 
-    fn initial_piece(&mut self) -> Bytes {
-        let mut piece = Vec::new();
-        while piece.len() < PIECE
-            && let Some(object) = self.initial.pop_front()
-        {
-            piece.extend_from_slice(&self.event(EventType::Added, &object));
+    async fn select(&self, snapshot: Snapshot<RawObject>) -> Selection {
+        self.query.select_aside(None, snapshot, &self.visible, &self.app.work, &self.asker.account).await
+    }
+
+    async fn initial_piece(&mut self) -> Option<Bytes> {
+        tokio::task::yield_now().await;
+        let (initial, mut mark) = self.initial.take()?;
+        let mut presentation = self.presentation.clone();
+        let micros = ROWS * presentation.micros();
+        let to = if micros == 0 { initial.len() } else { initial.len().min(mark.at + ROWS) };
+        let write = move || {
+            let mut piece = Vec::new();
+            initial.read(&mut mark, to, |object| {
+                piece.extend_from_slice(&EventType::Added.frame(&presentation.one(object)));
+                presentation.envelope.mark_columns_told();
+                piece.len() < PIECE
+            });
+            (piece, (initial, mark))
+        };
+        let (piece, initial) = self.app.work.run(&self.asker.account, micros, write).await;
+        if piece.is_empty() {
+            return None;
         }
-        piece.into()
+        self.initial = Some(initial);
+        self.presentation.envelope.mark_columns_told();
+        Some(piece.into())
     }
 
     fn events(&mut self, seen: &[Seen]) -> Bytes {

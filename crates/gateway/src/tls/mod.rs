@@ -27,6 +27,9 @@ use rustls::{
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+/// What HTTP/2 is called when the two sides agree on it.
+pub(crate) const HTTP_2: &[u8] = b"h2";
+
 /// How often files are looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
@@ -116,7 +119,7 @@ impl Tls {
             .map_err(TlsError::Setup)?
             .with_no_client_auth()
             .with_cert_resolver(certificates.clone());
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
         Ok(Self { certificates, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 

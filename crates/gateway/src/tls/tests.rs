@@ -60,7 +60,7 @@ async fn ping(tls: &Tls, trusted: CertificateDer<'static>, name: &'static str) -
     let client = async {
         let stream = TcpStream::connect(address).await?;
         let mut stream = connector.connect(ServerName::try_from(name).expect("a name"), stream).await?;
-        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(HTTP_2));
         stream.write_all(b"ping").await?;
         stream.shutdown().await
     };

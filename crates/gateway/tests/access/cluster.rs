@@ -1,4 +1,4 @@
-//! The embedded API server with reviews: tokens `ann-token` and `root-token`, and rules that can be taken away.
+//! The embedded API server with reviews: tokens like `ann-token` for the user `ann`, and rules that can be taken away.
 
 use std::{
     collections::BTreeSet,
@@ -18,6 +18,9 @@ type Answer = Response<
     http_body_util::combinators::UnsyncBoxBody<bytes::Bytes, Box<dyn std::error::Error + Send + Sync>>,
 >;
 
+/// From the spec of a review to its status.
+pub(crate) type Judge = Box<dyn Fn(&Value) -> Value + Send>;
+
 #[derive(Clone)]
 pub(crate) struct Cluster {
     server: ApiServer,
@@ -26,10 +29,16 @@ pub(crate) struct Cluster {
 
 #[derive(Default)]
 struct Rules {
-    /// User, resource and namespace; `*` and an empty namespace stand for all.
-    grants: BTreeSet<[&'static str; 3]>,
+    /// User, resource, namespace and name; `*` and an empty namespace or name stand for all.
+    grants: BTreeSet<[String; 4]>,
+    /// Decide instead of the grants, if there are any.
+    judges: Option<[Judge; 2]>,
     no_tokens: bool,
     broken: bool,
+    /// Whether the cluster says that it can list all rules.
+    lists_rules: bool,
+    /// How many reviews there were: of tokens, and of access.
+    asked: [usize; 2],
 }
 
 impl Cluster {
@@ -45,8 +54,66 @@ impl Cluster {
         self.server.put(object).expect("an object");
     }
 
-    pub(crate) fn grant(&self, user: &'static str, resource: &'static str, namespace: &'static str) {
-        self.rules().grants.insert([user, resource, namespace]);
+    pub(crate) fn grant(&self, user: &str, resource: &str, namespace: &str) {
+        self.grant_named(user, resource, namespace, "");
+    }
+
+    pub(crate) fn grant_named(&self, user: &str, resource: &str, namespace: &str, name: &str) {
+        self.rules().grants.insert([user, resource, namespace, name].map(str::to_owned));
+    }
+
+    pub(crate) fn revoke(&self, user: &str, resource: &str, namespace: &str) {
+        self.rules().grants.remove(&[user, resource, namespace, ""].map(str::to_owned));
+    }
+
+    /// The same grant, and the RBAC objects that say so.
+    pub(crate) fn bind(&self, user: &str, resource: &str, namespace: &str) {
+        self.grant(user, resource, namespace);
+        let metadata = json!({"namespace": namespace, "name": format!("{user}-{resource}")});
+        let api = "rbac.authorization.k8s.io";
+        self.put(json!({
+            "apiVersion": format!("{api}/v1"), "kind": "Role", "metadata": metadata,
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get", "list", "watch"]}],
+        }));
+        self.put(json!({
+            "apiVersion": format!("{api}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": metadata["name"]},
+        }));
+    }
+
+    /// Takes the objects of [`bind`](Self::bind) away.
+    pub(crate) fn unbind(&self, user: &str, resource: &str, namespace: &str) {
+        let key = format!("{namespace}/{user}-{resource}").parse().expect("a key");
+        assert!(self.server.discard("rbac.authorization.k8s.io", "rolebindings", &key));
+    }
+
+    /// From now on these decide, about tokens and about access, and nothing else does.
+    pub(crate) fn decide_by(&self, judges: [Judge; 2]) {
+        self.rules().judges = Some(judges);
+    }
+
+    /// The newest version.
+    pub(crate) fn version(&self) -> u64 {
+        self.server.version()
+    }
+
+    pub(crate) fn discard(&self, group: &str, resource: &str, key: &str) {
+        assert!(self.server.discard(group, resource, &key.parse().expect("a key")), "{resource} {key}");
+    }
+
+    /// RBAC alone decides, and the cluster says so.
+    pub(crate) fn list_rules(&self) {
+        self.rules().lists_rules = true;
+    }
+
+    /// How many reviews there have been: of tokens, and of access.
+    pub(crate) fn asked(&self) -> [usize; 2] {
+        self.rules().asked
+    }
+
+    pub(crate) fn remove(&self, resource: &str, key: &str) {
+        self.discard("", resource, key);
     }
 
     pub(crate) fn revoke_all(&self) {
@@ -57,9 +124,9 @@ impl Cluster {
         self.rules().no_tokens = true;
     }
 
-    /// From now on reviews fail.
-    pub(crate) fn break_reviews(&self) {
-        self.rules().broken = true;
+    /// From now on reviews fail, or no longer do.
+    pub(crate) fn break_reviews(&self, broken: bool) {
+        self.rules().broken = broken;
     }
 
     fn rules(&self) -> MutexGuard<'_, Rules> {
@@ -68,26 +135,38 @@ impl Cluster {
 }
 
 impl Rules {
-    fn user(&self, spec: &Value) -> Value {
-        match spec["token"].as_str() {
-            Some(token @ ("ann-token" | "root-token")) if !self.no_tokens => {
-                let name = token.trim_end_matches("-token");
+    fn user(&mut self, spec: &Value) -> Value {
+        self.asked[0] += 1;
+        if let Some([judge, _]) = &self.judges {
+            return judge(spec);
+        }
+        match spec["token"].as_str().and_then(|token| token.strip_suffix("-token")) {
+            Some(name) if name != "bad" && !self.no_tokens => {
                 json!({"authenticated": true, "user": {"username": name, "groups": ["system:authenticated"]}})
             }
             _ => json!({"authenticated": false}),
         }
     }
 
-    fn allowed(&self, spec: &Value) -> Value {
+    fn allowed(&mut self, spec: &Value) -> Value {
+        self.asked[1] += 1;
+        if let Some([_, judge]) = &self.judges {
+            return judge(spec);
+        }
         let what = &spec["resourceAttributes"];
-        let [resource, namespace] =
-            ["resource", "namespace"].map(|field| what[field].as_str().unwrap_or_default());
-        let allowed = self.grants.iter().any(|[user, granted, place]| {
+        let [resource, namespace, name] =
+            ["resource", "namespace", "name"].map(|field| what[field].as_str().unwrap_or_default());
+        let allowed = self.grants.iter().any(|[user, granted, place, only]| {
             *user == spec["user"]
-                && (*granted == "*" || *granted == resource)
-                && (place.is_empty() || *place == namespace)
+                && (granted == "*" || granted == resource)
+                && (place.is_empty() || place == namespace)
+                && (only.is_empty() || only == name)
         });
         json!({"allowed": allowed})
+    }
+
+    fn listed(&mut self, _: &Value) -> Value {
+        json!({"resourceRules": [], "nonResourceRules": [], "incomplete": !self.lists_rules})
     }
 }
 
@@ -104,14 +183,15 @@ impl Service<Request<Body>> for Cluster {
         let judge = match request.uri().path() {
             "/apis/authentication.k8s.io/v1/tokenreviews" => Rules::user,
             "/apis/authorization.k8s.io/v1/subjectaccessreviews" => Rules::allowed,
+            "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" => Rules::listed,
             _ => return self.server.service().call(request),
         };
         let cluster = self.clone();
         Box::pin(async move {
             let body = request.into_body().collect().await.expect("a body").to_bytes();
             let mut review: Value = serde_json::from_slice(&body).expect("JSON");
-            let rules = cluster.rules();
-            review["status"] = judge(&rules, &review["spec"]);
+            let mut rules = cluster.rules();
+            review["status"] = judge(&mut rules, &review["spec"]);
             let body = Full::from(review.to_string()).map_err(|never| match never {}).boxed_unsync();
             let mut response = Response::new(body);
             *response.status_mut() =

@@ -1,6 +1,12 @@
 //! Who sees what, against a whole gateway and a cluster with rules.
 
 mod cluster;
+mod hostile;
+mod model;
+mod requests;
+mod reviews;
+mod sight;
+mod world;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -39,14 +45,18 @@ async fn mk_gateway() -> (Cluster, Served) {
     cluster.grant("ann", "pods", "shop");
     cluster.grant("root", "*", "");
     let gateway = Gateway::builder(cluster.client()).auth(Auth::Kubernetes).build().expect("a gateway");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let served = gateway.clone();
-    tokio::spawn(async move { served.serve(listener).await });
-    (cluster, Served { gateway, address })
+    (cluster, Served::of(gateway).await)
 }
 
 impl Served {
+    async fn of(gateway: Gateway) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let served = gateway.clone();
+        tokio::spawn(async move { served.serve(listener).await });
+        Self { gateway, address }
+    }
+
     async fn send(&self, path: &str, token: &str) -> TcpStream {
         let authorization =
             if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
@@ -106,10 +116,36 @@ async fn without_a_good_token_nothing_is_told_about_the_cluster() {
 }
 
 #[tokio::test]
+async fn a_probe_hears_whether_it_is_ready_and_no_more() {
+    let (_cluster, served) = mk_gateway().await;
+    assert_eq!(served.code("/core/v1/pods", "root-token").await, 200);
+    assert_eq!(served.get("/readyz", "").await.2, "ok\n");
+    for token in ["", "bad-token", "ann-token"] {
+        let (code, _, body) = served.get("/readyz?verbose", token).await;
+        assert_eq!(code, 200, "{body}");
+        assert!(!body.contains("pods"), "{token:?}: {body}");
+        assert!(body.contains("a token that may get /_informers") && body.ends_with("\nok\n"), "{body}");
+    }
+    let (_, _, body) = served.get("/readyz?verbose", "root-token").await;
+    assert!(body.contains("[+] pods"), "{body}");
+    // It waits for a resource that there is not.
+    let never = ["podz".parse().expect("a name")];
+    let gateway = served.gateway.clone();
+    let loading = tokio::spawn(async move { gateway.preload(&never, |_, _| {}).await });
+    let (mut code, mut body) = (200, String::new());
+    while code == 200 {
+        (code, _, body) = served.get("/readyz", "").await;
+    }
+    assert_eq!(code, 503);
+    assert!(!body.contains("pods") && body.ends_with("not ready\n"), "{body}");
+    loading.abort();
+}
+
+#[tokio::test]
 async fn when_the_cluster_does_not_answer_nothing_is_told_about_it() {
     let (cluster, served) = mk_gateway().await;
     assert_eq!(served.code("/core/v1/pods", "root-token").await, 200);
-    cluster.break_reviews();
+    cluster.break_reviews(true);
     for path in ABOUT_THE_CLUSTER {
         let (code, _, body) = served.get(path, "ann-token").await;
         assert_eq!(code, 503, "{path}: {body}");
@@ -174,6 +210,10 @@ async fn until(lines: &mut Lines<BufReader<TcpStream>>, wanted: &str) -> Vec<Str
         }
     }
     panic!("the stream ended before {wanted:?}: {read:#?}");
+}
+
+fn mk_pod(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}})
 }
 
 async fn mk_stream(served: &Served) -> Lines<BufReader<TcpStream>> {

@@ -48,6 +48,15 @@ async fn documents_of_a_version_offer_reading_only_and_no_parts() {
 }
 
 #[tokio::test]
+async fn a_slash_at_the_end_of_a_document_makes_no_difference() {
+    let stage = Stage::open(mk_demo(5)).await;
+    for path in ["/api", "/apis", "/version", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
+        assert_eq!(stage.get(path).await.ok(), stage.get(&format!("{path}/")).await.ok(), "{path}");
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn groups_are_listed_and_each_has_its_document() {
     let stage = Stage::open(mk_demo(5)).await;
     let core = stage.get("/api").await.ok();

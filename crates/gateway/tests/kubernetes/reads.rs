@@ -110,7 +110,11 @@ async fn writing_and_subresources_are_405() {
         );
     }
     for part in ["status", "log", "exec", "scale", "nothing"] {
-        stage.get(&format!("{pod}/{part}")).await.fails(405);
+        let message = stage.get(&format!("{pod}/{part}")).await.fails(405);
+        let words = format!(
+            "the gateway serves objects from memory and has no pods/{part}: ask the API server itself"
+        );
+        assert_eq!(message, words);
     }
     stage.get("/api/v1/namespaces/shop/status").await.fails(405);
     assert_eq!(stage.get(pod).await.ok()["metadata"]["name"], "web-0");

@@ -171,9 +171,10 @@ async fn a_token_belongs_to_one_question() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_never_given_is_400_and_one_that_is_over_410() {
+async fn a_token_that_was_never_given_is_400_and_one_of_a_sorted_list_that_is_over_410() {
     let stage = Stage::open(mk_demo(10)).await;
-    let token = stage.get("/core/v1/pods?limit=3").await.header("x-continue").to_owned();
+    let sorted = ("sort", "metadata.uid");
+    let token = stage.ask(PODS, &[("limit", "3"), sorted]).await.header("x-continue").to_owned();
     let (id, _) = token.split_once('.').unwrap();
     for bad in
         ["x", ".", "1", "1.", ".1", "g.1", "-1.-1", "1.99999999999999999999999999", "1.1.1", "\u{e9}.1"]
@@ -183,11 +184,56 @@ async fn a_token_that_was_never_given_is_400_and_one_that_is_over_410() {
     for beyond in [format!("{id}.11"), format!("{id}.{}", usize::MAX)] {
         stage.ask(PODS, &[("limit", "3"), ("continue", &beyond)]).await.says(400);
     }
-    assert_eq!(stage.ask(PODS, &[("continue", &token)]).await.items().len(), 7);
-    let message = stage.ask(PODS, &[("continue", &token)]).await.says(410);
+    let again = [("continue", token.as_str()), sorted];
+    assert_eq!(stage.ask(PODS, &again).await.items().len(), 7);
+    let message = stage.ask(PODS, &again).await.says(410);
     assert!(message.contains("start again"), "{message}");
-    let gone = stage.ask("/api/v1/pods", &[("continue", &token)]).await;
+    let gone = stage.ask("/api/v1/pods", &again).await;
     gone.fails(410);
     assert_eq!(gone.json()["reason"], "Expired");
     stage.close().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_no_longer_kept_goes_on_after_the_object_it_had_reached() {
+    let stage = Stage::open(mk_demo(10)).await;
+    let first = stage.get("/api/v1/pods?limit=4").await.ok();
+    let version = first["metadata"]["resourceVersion"].clone();
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = names(&stage.get("/api/v1/pods").await.ok());
+    // Somebody else begins more lists than are kept, as many as a hostile client likes.
+    for _ in 0..300 {
+        stage.get("/core/v1/pods?limit=1").await;
+    }
+    let mut token = first["metadata"]["continue"].as_str().map(str::to_owned);
+    let mut read = names(&first);
+    while let Some(next) = token {
+        let page = stage.ask("/api/v1/pods", &[("limit", "4"), ("continue", &next)]).await.ok();
+        assert_eq!(page["metadata"]["resourceVersion"], version, "to be watched from where it began");
+        read.extend(names(&page));
+        token = page["metadata"]["continue"].as_str().map(str::to_owned);
+        stage.get("/core/v1/pods?limit=1").await;
+    }
+    assert_eq!(read, all, "no object twice, none left out");
+    let odd = format!("{:032x}.{}.1.{}.a", 7, usize::MAX, "0".repeat(16));
+    stage.ask("/api/v1/pods", &[("continue", &odd)]).await.fails(400);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_token_is_good_for_another_gateway_of_the_same_cluster() {
+    let stage = Stage::open(mk_demo(10)).await;
+    let query = &[("limit", "4"), ("namespace", "shop"), ("namespace", "logistics"), ("namespace", "media")];
+    let all = stage.ask(PODS, &query[1..]).await.names();
+    let first = stage.ask(PODS, query).await;
+    let other = Stage::open(stage.server.clone()).await;
+    let token = first.header("x-continue").to_owned();
+    let rest = other.ask(PODS, &[&query[1..], &[("continue", token.as_str())]].concat()).await;
+    assert_eq!([first.names(), rest.names()].concat(), all);
+    assert_eq!(rest.header("x-total-count"), all.len().to_string());
+    stage.close().await;
+    other.close().await;
 }

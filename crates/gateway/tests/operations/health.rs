@@ -110,16 +110,21 @@ fn read_metrics(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, f64>)
     panic!("the text has no end");
 }
 
+async fn open_metrics(stage: &Stage) -> Answer {
+    stage.get_with("/metrics", &[("accept", "application/openmetrics-text;version=1.0.0,*/*;q=0.1")]).await
+}
+
 #[tokio::test]
 async fn metrics_tell_of_informers_and_of_requests() {
     let stage = Stage::open(mk_demo(30)).await;
     stage.get("/core/v1/pods").await.ok();
     stage.get("/core/v1/podz").await.says(404);
     stage.get("/api/v1/pods").await.ok();
-    let answer = stage.get("/metrics").await;
+    let answer = open_metrics(&stage).await;
     assert!(answer.header("content-type").starts_with("application/openmetrics-text"));
     let (families, samples) = read_metrics(&answer.text());
-    assert!(families.keys().all(|family| family.starts_with("informer_")), "{families:?}");
+    let is_ours = |family: &String| family.starts_with("informer_") || family.starts_with("process_");
+    assert!(families.keys().all(is_ours), "{families:?}");
     assert_eq!(families["informer_gateway_requests"], "counter");
     for (route, code) in [("resource", 200), ("resource", 404), ("kubernetes", 200)] {
         let name = format!("informer_gateway_requests_total{{route=\"{route}\",code=\"{code}\"}}");
@@ -131,9 +136,36 @@ async fn metrics_tell_of_informers_and_of_requests() {
         .filter_map(|n| n.split('{').next())
         .collect();
     assert!(told.len() > 3, "{told:?}");
-    let again = stage.get("/metrics").await;
+    let again = open_metrics(&stage).await;
     let (_, samples) = read_metrics(&again.text());
     assert_eq!(samples["informer_gateway_requests_total{route=\"operations\",code=\"200\"}"], 1.0);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn who_asks_for_plain_text_gets_the_format_of_prometheus() {
+    let stage = Stage::open(mk_demo(5)).await;
+    let stream = stage.stream("/_stream/core/v1/pods", &[]).await;
+    for accept in ["text/plain", "*/*"] {
+        let answer = stage.get_with("/metrics", &[("accept", accept)]).await;
+        assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+        let text = answer.text();
+        assert!(!text.contains("# EOF"), "{text}");
+        for line in [
+            "# TYPE informer_gateway_requests_total counter",
+            "informer_gateway_requests_total{route=\"stream\",code=\"200\"} 1",
+            "# TYPE informer_gateway_request_duration_seconds histogram",
+            "informer_gateway_request_duration_seconds_count{route=\"stream\"} 1",
+            "informer_gateway_streams 1",
+            "# TYPE informer_gateway_connections gauge",
+            "# TYPE process_cpu_seconds_total counter",
+            "# TYPE process_resident_memory_bytes gauge",
+            "# TYPE process_open_fds gauge",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is missing in {text}");
+        }
+    }
+    drop(stream);
     stage.close().await;
 }
 
@@ -144,7 +176,7 @@ async fn paths_of_strangers_make_no_new_metrics() {
         stage.get(&format!("/a{n}/b/c")).await;
         stage.get(&format!("/nothing-{n}")).await;
     }
-    let (_, samples) = read_metrics(&stage.get("/metrics").await.text());
+    let (_, samples) = read_metrics(&open_metrics(&stage).await.text());
     let routes = samples.keys().filter(|name| name.starts_with("informer_gateway_requests_total")).count();
     assert!(routes <= 3, "{samples:?}");
     stage.close().await;

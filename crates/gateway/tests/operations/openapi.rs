@@ -11,13 +11,14 @@ use serde_json::Value;
 use crate::support::*;
 
 /// What each operation is called, by its path. Clients are generated from these names: they stay.
-const OPERATIONS: [(&str, &str); 18] = [
+const OPERATIONS: [(&str, &str); 19] = [
     ("/", "page"),
     ("/_informers", "informers"),
     ("/_owned/{uid}", "owned"),
     ("/_page/{file}", "pageFile"),
     ("/_resources", "resources"),
     ("/_stream/{group}/{version}/{resource}", "stream"),
+    ("/_streams", "streams"),
     ("/api", "coreDiscovery"),
     ("/api/{rest}", "core"),
     ("/apis", "groupDiscovery"),
@@ -32,12 +33,15 @@ const OPERATIONS: [(&str, &str); 18] = [
     ("/{group}/{version}/{resource}", "objects"),
 ];
 
-/// The paths of the router, as its source says.
+/// The paths of the router, as its source says; with a slash at the end it is the same path.
 fn routed() -> BTreeSet<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/routes/mod.rs");
     let source = fs::read_to_string(source).expect("the source of the routes");
     let routes = source.split(".route(").skip(1);
-    let path = |route: &str| route.split('"').nth(1).expect("a path").replace("{*", "{");
+    let path = |route: &str| {
+        let path = route.split('"').nth(1).expect("a path").replace("{*", "{");
+        path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(&path).to_owned()
+    };
     routes.map(path).collect()
 }
 

@@ -83,6 +83,19 @@ async fn the_index_follows_what_changes() {
     stage.close().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn to_be_searched_is_no_use_of_what_nobody_asks_for() {
+    let stage = Stage::inside(mk_demo(5), |builder| builder);
+    stage.get("/core/v1/pods").await.ok();
+    for minutes in 1..5 {
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        stage.get("/_owned/uid-web").await.ok();
+        let about = stage.get("/_informers").await.ok();
+        let idle = about["informers"][0]["idleSeconds"].as_u64().expect("seconds");
+        assert!(idle >= 60 * minutes, "{about}");
+    }
+}
+
 #[tokio::test]
 async fn depth_ends_the_search() {
     let stage = with_owners().await;

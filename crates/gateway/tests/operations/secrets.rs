@@ -17,7 +17,7 @@ fn mk_secret() -> Value {
             "labels": {"app": "web"},
             "annotations": {
                 "kubectl.kubernetes.io/last-applied-configuration": "{\"stringData\":{\"password\":\"sesame\"}}",
-                "note": "kept",
+                "meta.helm.sh/release-name": "kept",
             },
             "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-a"}],
         },
@@ -82,7 +82,7 @@ async fn secrets_that_are_served_to_everybody_have_nothing_in_them() {
     let secret = stage.get("/api/v1/namespaces/default/secrets/door").await.ok();
     assert_eq!(
         (&secret["type"], &secret["metadata"]["annotations"]),
-        (&json!("Opaque"), &json!({"note": "kept"}))
+        (&json!("Opaque"), &json!({"meta.helm.sh/release-name": "kept"}))
     );
     assert!(secret.get("data").is_none(), "{secret}");
     let by_value = "/core/v1/secrets?fieldSelector=data.password%3Dc2VzYW1l";

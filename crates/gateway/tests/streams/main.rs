@@ -11,8 +11,10 @@ mod histories;
 mod limits;
 mod many;
 mod pace;
+mod past;
 mod resume;
 mod revocation;
+mod several;
 mod snapshot;
 #[path = "../support/mod.rs"]
 mod support;

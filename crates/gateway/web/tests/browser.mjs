@@ -16,11 +16,20 @@ export async function openBrowser() {
 }
 
 /**
- * Opens a page at a route, and waits for its rows unless told not to.
+ * Opens a page at a route in a browser of its own, and waits for its rows unless told not to. With `direct` its streams do not
+ * go through the worker that tabs share: `page.route` hears of requests of the page only.
+ */
+export async function openPage(browser, address, { rows = true, direct = false, ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  if (direct) await context.addInitScript('delete globalThis.SharedWorker');
+  return openTab(context, address, { rows });
+}
+
+/**
+ * Opens one more page in the same browser.
  * @returns a Playwright page with `problems`: errors of scripts and of the content policy
  */
-export async function openPage(browser, address, { rows = true, ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+export async function openTab(context, address, { rows = true } = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.problems = [];
@@ -44,6 +53,14 @@ export async function closePage(page) {
 export async function live(page) {
   await page.waitForSelector('.state[data-phase="live"]');
   await page.waitForSelector('.grid:not([hidden])');
+}
+
+/** Waits until something holds that no page shows. */
+export async function until(holds, what) {
+  for (const end = Date.now() + PATIENCE; !(await holds());) {
+    assert.ok(Date.now() < end, typeof what === 'function' ? what() : what);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
 }
 
 /** The rows that are drawn, from top to bottom, as `{ name: cell … }`. */

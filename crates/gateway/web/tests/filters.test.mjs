@@ -90,6 +90,35 @@ describe('filters', () => {
     await closePage(page);
   });
 
+  it('by a namespace that is typed, where none may be listed', async () => {
+    const page = await openPage(browser, 'about:blank', { rows: false });
+    await page.route('**/core/v1/namespaces?*', (route) => route.fulfill({ status: 403, json: { kind: 'Status', message: 'no' } }));
+    await page.goto(`${cluster.url}/#/core/v1/pods?namespace=elsewhere`);
+    await page.getByText('No pods match').waitFor();
+    await page.keyboard.press('n');
+    const options = () => page.getByRole('option').allTextContents();
+    assert.deepEqual(await options(), ['All namespaces', 'elsewhere']);
+    for (const [typed, offered] of [['Two', 'Use “two”'], ['-no', null], ['a.b', null], ['x'.repeat(63), `Use “${'x'.repeat(63)}”`], ['x'.repeat(64), null]]) {
+      await page.getByRole('combobox').fill(String(typed));
+      assert.deepEqual(await options(), offered ? [offered] : [], String(typed));
+    }
+    await page.getByRole('combobox').fill('else');
+    assert.deepEqual(await options(), ['elsewhere', 'Use “else”']);
+    await page.getByRole('combobox').fill('two');
+    await page.keyboard.press('Shift+Enter');
+    await page.waitForURL(/namespace=elsewhere&namespace=two/);
+    await page.keyboard.press('Escape');
+    await expectNames(page, ['web-1']);
+    // One that has no rows is there to be taken away.
+    await page.keyboard.press('n');
+    await page.getByRole('option', { name: 'elsewhere', checked: true }).locator('.option-box').click();
+    await page.waitForURL(/\?namespace=two$/);
+    await page.getByRole('combobox').fill('one');
+    await page.keyboard.press('Enter');
+    await expectNames(page, ['api-1', 'api-2']);
+    await closePage(page);
+  });
+
   it('have an order by any column, and by several', async () => {
     const page = await open();
     await page.getByRole('columnheader', { name: 'Name', exact: true }).getByRole('button').click();
@@ -165,7 +194,7 @@ describe('filters', () => {
 
   it('are answered with the words of the server when it says no', async () => {
     for (const [status, title] of [[403, 'You may not see this'], [507, 'The gateway has no memory left for another kind']]) {
-      const page = await openPage(browser, 'about:blank', { rows: false });
+      const page = await openPage(browser, 'about:blank', { rows: false, direct: true });
       await page.route('**/_stream/**', (route) => route.fulfill({ status: Number(status), json: { kind: 'Status', message: `because of ${status}` } }));
       await page.goto(`${cluster.url}/#/core/v1/pods`);
       await page.getByText(String(title)).waitFor();
@@ -178,7 +207,7 @@ describe('filters', () => {
   });
 
   it('are asked with a token when the gateway wants one', async () => {
-    const page = await openPage(browser, 'about:blank', { rows: false });
+    const page = await openPage(browser, 'about:blank', { rows: false, direct: true });
     const tokens = new Set();
     const guard = (/** @type {any} */ route) => {
       const token = route.request().headers().authorization;

@@ -55,7 +55,7 @@ describe('hostile text', () => {
 
   it('in labels and in an answer of the server stays text', async () => {
     // No API server takes such a label; one that is broken may send it.
-    const page = await openPage(browser, 'about:blank', { rows: false });
+    const page = await openPage(browser, 'about:blank', { rows: false, direct: true });
     const columns = [{ name: 'Name', type: 'string', format: 'name' }, { name: IMAGE, type: 'string', description: IMAGE }, { name: 'Status', type: 'string' }];
     const row = { namespace: 'shop', name: NAME, uid: 'u', created: '2026-01-01T00:00:00Z', labels: { [IMAGE]: IMAGE }, cells: [NAME, IMAGE, IMAGE] };
     const object = { metadata: { name: NAME, namespace: 'shop', uid: 'u', labels: { [IMAGE]: IMAGE }, ownerReferences: [{ apiVersion: IMAGE, kind: IMAGE, name: IMAGE, uid: IMAGE }] } };

@@ -5,6 +5,11 @@ import { after, before, describe, it } from 'node:test';
 import { Cluster } from './cluster.mjs';
 import { closePage, expectNames, live, openBrowser, openPage, rowOf } from './browser.mjs';
 
+/** What a gateway would send. */
+const row = (/** @type {string} */ name) => ({ name, namespace: 'made', uid: name, cells: [name] });
+const text = (/** @type {any[][]} */ ...events) => events.map(([event, data, id]) => `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+const columns = [{ name: 'Name', type: 'string', format: 'name' }];
+
 describe('live rows', () => {
   let cluster;
   let browser;
@@ -62,10 +67,7 @@ describe('live rows', () => {
   });
 
   it('go on from the last that was heard, and begin anew when the server says so', async () => {
-    const page = await openPage(browser, 'about:blank', { rows: false });
-    const row = (/** @type {string} */ name) => ({ name, namespace: 'made', uid: name, cells: [name] });
-    const text = (/** @type {any[][]} */ ...events) => events.map(([event, data, id]) => `${id ? `id: ${id}\n` : ''}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join('');
-    const columns = [{ name: 'Name', type: 'string', format: 'name' }];
+    const page = await openPage(browser, 'about:blank', { rows: false, direct: true });
     const bodies = [
       text(['snapshot', { total: 2, columns }], ['items', { items: [row('a'), row('b')] }], ['synced', {}, '5'], ['end', { reason: 'slow client', retryAfterMs: 10 }]),
       text(['added', { row: row('c') }, '6'], ['end', { reason: 'slow client', retryAfterMs: 10 }]),
@@ -82,6 +84,38 @@ describe('live rows', () => {
     await page.getByText(/reconnecting in \d+ s/).waitFor();
     assert.deepEqual(heard.slice(0, 3), [undefined, '5', '6']);
     await page.waitForFunction(() => document.querySelectorAll('.row:not([hidden])').length === 2);
+    await closePage(page);
+  });
+
+  it('stay while access cannot be checked, and go when it is revoked', async () => {
+    const page = await openPage(browser, 'about:blank', { rows: false, direct: true });
+    const all = text(['snapshot', { total: 2, columns }], ['items', { items: [row('a'), row('b')] }], ['synced', {}, '5']);
+    const answers = [
+      { body: all + text(['end', { reason: 'access cannot be checked', retryAfterMs: 2000 }]) },
+      { status: 503, json: { kind: 'Status', message: 'the cluster does not answer' } },
+      { body: text(['added', { row: row('c') }, '6'], ['end', { reason: 'access revoked', retryAfterMs: 2000 }, '']) },
+      { status: 403, json: { kind: 'Status', message: 'no longer' } },
+      { body: all },
+    ];
+    const heard = [];
+    await page.route('**/_stream/**', (route) => {
+      heard.push(route.request().headers()['last-event-id']);
+      const answer = answers.shift();
+      return answer ? route.fulfill({ contentType: 'text/event-stream', ...answer }) : route.abort();
+    });
+    await page.goto(`${cluster.url}/#/core/v1/pods`);
+    const state = page.locator('.state-text');
+    await state.getByText(/^access cannot be checked · reconnecting in \d+ s$/).waitFor();
+    await expectNames(page, ['a', 'b']);
+    await page.getByRole('button', { name: 'Reconnecting: the cluster does not answer' }).waitFor();
+    await expectNames(page, ['a', 'b']);
+    await state.getByText(/^access revoked · reconnecting/).waitFor();
+    await expectNames(page, ['a', 'b', 'c']);
+    await page.getByText('You may not see this').waitFor();
+    await page.locator('.grid').waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Try again', exact: true }).click();
+    await expectNames(page, ['a', 'b']);
+    assert.deepEqual(heard.slice(0, 5), [undefined, '5', '5', undefined, undefined]);
     await closePage(page);
   });
 

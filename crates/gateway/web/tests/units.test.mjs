@@ -5,7 +5,8 @@ import { describe, it } from 'node:test';
 import { scalar, toYaml, yamlText } from '../yaml.js';
 import { parseQuantity } from '../order.js';
 import { formatRoute, parseRoute } from '../state.js';
-import { EventParser } from '../stream.js';
+import { EventParser, placeAfter } from '../connection.js';
+import { Connection, Hub, MOST_CONNECTIONS, MOST_STREAMS, Subscription, toJoin } from '../hub.js';
 import { indexOfByte, locate } from '../filters.js';
 import { cellText, toneOf } from '../columns.js';
 import { RowStore } from '../rows.js';
@@ -164,14 +165,136 @@ describe('address', () => {
 
 describe('stream', () => {
   it('is read in pieces of any size', () => {
-    const text = ': hello\n\nid: 7\nevent: added\ndata: {"a":\ndata: 1}\n\nevent: end\ndata:{}\n\n';
+    const text = ': hello\n\nid: 7\nevent: added\ndata: {"a":\ndata: 1}\n\n: heartbeat\nid: 8\n\nevent: end\ndata:{}\n\n';
     for (let piece = 1; piece < text.length; piece += 1) {
       const parser = new EventParser();
       const events = [];
       for (let at = 0; at < text.length; at += piece) events.push(...parser.feed(text.slice(at, at + piece)));
-      assert.deepEqual(events, [{ event: 'added', data: '{"a":\n1}', id: '7' }, { event: 'end', data: '{}', id: null }]);
+      assert.deepEqual(events, [{ event: 'added', data: '{"a":\n1}', id: '7' }, { event: 'message', data: null, id: '8' }, { event: 'end', data: '{}', id: null }]);
       assert.equal(new EventParser().feed('id:\nevent: end\ndata: {}\n\n')[0].id, '', 'to be forgotten');
     }
+  });
+});
+
+describe('connections', () => {
+  const subscription = (/** @type {string} */ address, lastId = '', token = '') => new Subscription({ address, token, lastId }, () => {});
+  const connection = (/** @type {string[]} */ ids, token = '') => new Connection(ids.map((id) => subscription('core/v1/pods', id, token)));
+  let seed = 11;
+  const random = (/** @type {number} */ below) => (seed = (seed * 48271) % 2147483647) % below;
+  const settle = () => new Promise((resolve) => { setImmediate(resolve); });
+
+  /** A gateway with one kind, to which changes are made; and what each tab has heard of it. */
+  class World {
+    constructor() {
+      this.version = 0;
+      /** @type {Map<AbortSignal, { controller: ReadableStreamDefaultController<any>, token: string | null, count: number }>} */
+      this.open = new Map();
+      /** @type {Map<Subscription, string>} */
+      this.tabs = new Map();
+      /** @type {string[]} */
+      this.wrong = [];
+      this.hub = new Hub(async (address, token, { signal }) => new ReadableStream({
+        start: (controller) => {
+          const places = new URL(address, 'http://gateway').searchParams.getAll('of').map((of) => new URL(of, 'http://gateway').searchParams.get('lastEventId'));
+          this.open.set(signal, { controller, token, count: places.length });
+          signal.addEventListener('abort', () => { this.open.delete(signal); controller.error(signal.reason); });
+          places.forEach((place, stream) => controller.enqueue([of(stream), ...(place === null ? [said('snapshot', null)] : from(Number(place), this.version))]));
+        },
+      }));
+    }
+
+    /** Something changes; a snapshot that is on its way is complete with it. */
+    change(times = 1) {
+      this.version += times;
+      for (const { controller, count } of this.open.values()) {
+        for (let stream = 0; stream < count; stream += 1) controller.enqueue([of(stream), ...from(this.version - times, this.version)]);
+      }
+    }
+
+    add(token = '') {
+      const tab = new Subscription({ address: 'core/v1/pods?as=table', token, lastId: '' }, (message) => {
+        tab.unheard = 0;
+        if (!('events' in message)) this.tabs.delete(tab);
+        else for (const event of message.events) this.#hear(tab, event);
+      });
+      this.tabs.set(tab, '');
+      this.hub.add(tab);
+      return tab;
+    }
+
+    /** @param {Subscription} tab @param {{ event: string, data: string | null, id: string | null }} event */
+    #hear(tab, event) {
+      const before = this.tabs.get(tab) ?? '';
+      if (event.event === 'added' && before && Number(event.id) !== Number(before) + 1) this.wrong.push(`${event.id} after ${before}`);
+      this.tabs.set(tab, placeAfter(event, before));
+    }
+
+    check() {
+      assert.deepEqual(this.wrong, [], 'nothing is lost or told twice');
+      assert.ok(this.open.size <= MOST_CONNECTIONS);
+      const carried = [...this.hub.connections].flatMap((each) => [...each.members.values()].map((member) => ({ each, member })));
+      assert.deepEqual(new Set(carried.map(({ member }) => member)), new Set(this.tabs.keys()));
+      assert.equal(carried.length, this.tabs.size, 'each is on one connection');
+      for (const { each, member } of carried) assert.ok(each.token === member.token && each.members.size <= MOST_STREAMS);
+    }
+  }
+  const said = (/** @type {string} */ event, /** @type {string | null} */ id) => ({ event, data: '{}', id });
+  const of = (/** @type {number} */ stream) => ({ event: 'of', data: JSON.stringify({ stream }), id: null });
+  const from = (/** @type {number} */ place, /** @type {number} */ to) => Array.from({ length: to - place }, (_, at) => said('added', String(place + at + 1)));
+
+  it('that cost least are joined: what loads is left alone, and tokens never meet', () => {
+    const [loading, two, one, other] = [connection(['']), connection(['5', '6']), connection(['7']), connection(['8'], 'mine')];
+    assert.deepEqual(toJoin([loading, two, one, other]), [two, one]);
+    assert.deepEqual(toJoin([loading, one, other]), [loading, one]);
+    assert.equal(toJoin([one, other]), null);
+    assert.equal(toJoin([connection(Array(MOST_STREAMS).fill('1')), one]), null);
+    assert.equal(toJoin([new Connection([subscription('x'.repeat(5000))]), new Connection([subscription('y'.repeat(5000))])]), null);
+  });
+
+  it('are no more than four, and nothing is lost or told twice, whoever comes and goes', async () => {
+    const world = new World();
+    for (let step = 0; step < 3000; step += 1) {
+      const tabs = [...world.tabs.keys()];
+      const act = random(8);
+      if (act < 3 && tabs.length < 60) world.add(['', '', 'mine', 'yours'][random(4)]);
+      else if (act < 5 && tabs.length) {
+        const tab = /** @type {Subscription} */ (tabs[random(tabs.length)]);
+        world.tabs.delete(tab);
+        world.hub.remove(tab);
+      } else world.change(1 + random(3));
+      if (random(3) === 0) await settle();
+      world.check();
+    }
+    await settle();
+    world.change();
+    await settle();
+    for (const place of world.tabs.values()) assert.equal(place, String(world.version));
+    for (const tab of world.tabs.keys()) world.hub.remove(tab);
+    await settle();
+    assert.equal(world.open.size, 0);
+  });
+
+  it('that cannot be had are refused in words', () => {
+    const world = new World();
+    for (const token of ['a', 'b', 'c', 'd']) world.add(token);
+    const tab = world.add('e');
+    assert.ok(!world.tabs.has(tab));
+    world.check();
+  });
+
+  it('let go of a tab that no longer hears', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'] });
+    const world = new World();
+    const deaf = subscription('core/v1/pods?as=table');
+    world.hub.add(deaf);
+    for (let beat = 0; beat < 4; beat += 1) {
+      await settle();
+      assert.equal(world.open.size, 1);
+      t.mock.timers.tick(10_000);
+      world.change();
+    }
+    await settle();
+    assert.equal(world.open.size, 0);
   });
 });
 

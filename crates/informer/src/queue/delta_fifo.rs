@@ -117,12 +117,16 @@ impl<K> Queue<K> for DeltaFifo<K> {
     }
 
     fn deleted(&mut self, tombstone: Tombstone<K>) {
-        if let Tombstone::Final(object) = &tombstone {
-            self.saw(object.resource_version());
-        }
-        // Of what nobody has heard nobody needs to hear that it is gone.
+        let version = match &tombstone {
+            Tombstone::Final(object) => object.resource_version().clone(),
+            Tombstone::Unknown { .. } => ResourceVersion::UNSET,
+        };
         if self.is_busy(tombstone.key()) || self.store.get(tombstone.key()).is_some() {
+            self.saw(&version);
             self.push(Delta::Deleted(tombstone));
+        } else if !version.is_unset() {
+            // Of what nobody has heard nobody needs to hear that it is gone; but its version has been reached.
+            self.bookmark(version);
         }
     }
 

@@ -19,6 +19,7 @@ use informer_model::{ObjectKey, ResourceVersion};
 
 use crate::{Object, Tombstone};
 
+pub(crate) use apply::FirstList;
 pub use apply::apply;
 pub use choice::{AnyQueue, QueueKind};
 pub use delta_fifo::DeltaFifo;

@@ -27,8 +27,16 @@ struct State<Q> {
     queue: Q,
     in_flight: bool,
     closed: bool,
-    /// Who waits for a batch. All are woken whenever there may be one.
+    /// Who waits for a batch, or for there to be none. All are woken whenever there may be one.
     waiting: Vec<Waker>,
+}
+
+impl<Q> State<Q> {
+    fn wait(&mut self, context: &Context<'_>) {
+        if !self.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            self.waiting.push(context.waker().clone());
+        }
+    }
 }
 
 /// The queue was closed, and nothing was queued.
@@ -91,10 +99,21 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
                 return Poll::Ready(None);
             }
         }
-        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            state.waiting.push(context.waker().clone());
-        }
+        state.wait(context);
         Poll::Pending
+    }
+
+    /// Waits until everything that was queued has been processed.
+    pub(crate) async fn idle(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if !state.in_flight && (state.closed || state.queue.is_empty()) {
+                return Poll::Ready(());
+            }
+            state.wait(context);
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Closes the queue: nothing more comes in, and whoever waits gets what is left and then `None`.

@@ -1,9 +1,15 @@
 //! Carries out what the machine says: asks the source, keeps the time, fills the queue.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
-use informer_model::ObjectKey;
+use informer_model::{ObjectKey, ResourceVersion};
 use rand::Rng;
 use rand_pcg::Pcg32;
 use tokio::time::Instant;
@@ -14,6 +20,7 @@ use crate::{
     Object, Tombstone,
     metrics::Measurement,
     monitor::Monitor,
+    panic_message,
     queue::{Queue, Replacement, SharedQueue, Transform},
     source::{
         ListItem, ListStream, ListWatch, PageEnd, SourceError, Unusable, WatchChange, WatchItem, WatchStream,
@@ -24,8 +31,8 @@ use crate::{
 
 /// How many objects of a list, or events of a watch, are taken before anybody else may run.
 const IN_A_ROW: usize = 256;
-/// A watch that has been open for this long without a problem has got over the last one.
-const SETTLED: Duration = Duration::from_secs(10);
+/// A watch that has been open for this long has got over the last problem: one that closes at once does not.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// Lists and watches a source, and puts what it hears into a queue.
 ///
@@ -64,6 +71,8 @@ pub struct Reflector<K, Q> {
     began: Instant,
     list_began: Option<Instant>,
     opened: Option<Instant>,
+    /// An event that came late, and the version that was reached before it.
+    late: Option<(Payload<K>, ResourceVersion)>,
 }
 
 /// What is going on with the source.
@@ -94,7 +103,8 @@ where
         Self::lane(source, queue, settings, None, monitor, 0)
     }
 
-    /// A reflector of one of an informer's sources. Without a seed nobody knows what chance brings.
+    /// A reflector of one of an informer's sources. If there was one before it, it goes on from the version that
+    /// the monitor knows. Without a seed nobody knows what chance brings.
     pub(crate) fn lane(
         source: Arc<dyn ListWatch<K>>,
         queue: SharedQueue<K, Q>,
@@ -107,7 +117,7 @@ where
         Self {
             source,
             queue,
-            machine: Machine::new(settings, seed),
+            machine: Machine::new(settings, seed).resume(monitor.version(lane)),
             monitor,
             lane,
             transform: None,
@@ -118,6 +128,7 @@ where
             began: Instant::now(),
             list_began: None,
             opened: None,
+            late: None,
         }
     }
 
@@ -150,25 +161,35 @@ where
                     self.probe = None;
                     (Input::Probed(answer), Payload::Nothing)
                 }
-                heard = next(&mut self.io, &mut self.list, self.transform.as_ref(), self.cache.as_ref()) => heard,
+                heard = AssertUnwindSafe(
+                    next(&mut self.io, &mut self.list, self.transform.as_ref(), self.cache.as_ref())
+                ).catch_unwind() => heard.unwrap_or_else(panicked),
             };
             self.handle(input, payload);
             // What has arrived together is taken together.
             for _ in 0..IN_A_ROW {
-                let Io::Watching(stream) = &mut self.io else { break };
+                let (Io::Watching(stream), None) = (&mut self.io, &self.late) else { break };
                 if stop.is_cancelled() {
                     return;
                 }
-                let Some(item) = stream.next().now_or_never() else { break };
-                let (input, payload) = watched(item);
+                let item = catch_unwind(AssertUnwindSafe(|| stream.next().now_or_never()));
+                let (input, payload) = match item {
+                    Ok(Some(item)) => watched(item),
+                    Ok(None) => break,
+                    Err(panic) => panicked(panic),
+                };
                 self.handle(input, payload);
+            }
+            if let Some((payload, reached)) = self.late.take() {
+                stop.run_until_cancelled(self.apply_late(payload, reached)).await;
             }
             tokio::task::yield_now().await;
         }
     }
 
+    /// A moment that no clock has never comes.
     fn deadline(&self) -> Option<Instant> {
-        let machine = self.machine.deadline().map(|after| self.began + after);
+        let machine = self.machine.deadline().and_then(|after| self.began.checked_add(after));
         let settled = self.opened.map(|opened| opened + SETTLED);
         [machine, settled].into_iter().flatten().min()
     }
@@ -183,10 +204,7 @@ where
                 self.opened = Some(Instant::now());
                 self.monitor.measure(Measurement::WatchOpened);
             }
-            Input::WatchClosed(_) => {
-                self.io = Io::Nothing;
-                self.opened = None;
-            }
+            Input::WatchClosed(_) => self.close(),
             Input::ListFailed(_) => {
                 self.io = Io::Nothing;
                 self.monitor.measure(Measurement::ListFailed);
@@ -206,58 +224,80 @@ where
         match action {
             Action::List(options) => {
                 self.list_began.get_or_insert_with(Instant::now);
-                self.io = Io::OpeningList(self.source.list(options));
+                let source = Arc::clone(&self.source);
+                self.io = Io::OpeningList(async move { source.list(options).await }.boxed());
             }
             Action::CancelList => self.io = Io::Nothing,
             Action::Watch(options) => {
                 if options.send_initial_events {
                     self.list_began = Some(Instant::now());
                 }
-                self.io = Io::OpeningWatch(self.source.watch(options));
+                let source = Arc::clone(&self.source);
+                self.io = Io::OpeningWatch(async move { source.watch(options).await }.boxed());
             }
             Action::Probe(options) => {
-                let opening = self.source.list(options);
-                self.probe = Some(async move { count(opening.await?).await }.boxed());
+                let source = Arc::clone(&self.source);
+                let counting = AssertUnwindSafe(async move { count(source.list(options).await?).await });
+                let answer = counting.catch_unwind().map(|answer| {
+                    let message = |panic: Panic| format!("the source panicked: {}", panic_message(&*panic));
+                    answer.unwrap_or_else(|panic| Err(SourceError::Broken(message(panic))))
+                });
+                self.probe = Some(answer.boxed());
             }
-            Action::CloseWatch => {
-                self.io = Io::Nothing;
-                self.opened = None;
-            }
-            Action::Collect => self.collect(std::mem::replace(payload, Payload::Nothing)),
+            Action::CloseWatch => self.close(),
+            Action::Collect => self.collect(mem::replace(payload, Payload::Nothing)),
             Action::Discard => {
                 self.list = List::default();
                 self.list_began = None;
             }
             Action::Replace(version) => self.replace(version),
-            Action::Apply => self.apply(std::mem::replace(payload, Payload::Nothing)),
+            Action::Apply => self.apply(mem::replace(payload, Payload::Nothing)),
+            Action::ApplyLate(reached) => {
+                self.late = Some((mem::replace(payload, Payload::Nothing), reached));
+            }
             Action::Bookmark(version) => {
                 self.monitor.recovered(self.lane);
                 // A closed queue means that the informer is ending: nobody needs it any more.
                 let _ = self.queue.bookmark(version);
             }
-            Action::Skip(why) => {
-                self.monitor.measure(Measurement::Skipped);
-                tracing::warn!(informer = self.monitor.name(), why, "an event of the watch was skipped");
-            }
+            Action::Skip(why) => self.skip(&why),
             Action::Report(problem, remedy) => self.report(problem, remedy),
         }
     }
 
+    fn skip(&self, why: &str) {
+        self.monitor.measure(Measurement::Skipped);
+        tracing::warn!(informer = self.monitor.name(), why, "an event of the watch was skipped");
+    }
+
+    /// An event that is older than what was told before it. Whether it is news about its object, the cache says when
+    /// all that waits before it has been applied. What the cache has not may have been deleted since.
+    async fn apply_late(&mut self, payload: Payload<K>, reached: ResourceVersion) {
+        if let (Payload::Object(_, object), Some(cache)) = (&payload, &self.cache) {
+            self.queue.idle().await;
+            let cached = cache.get(object.key());
+            if cached.is_some_and(|cached| cached.resource_version() < object.resource_version()) {
+                self.apply(payload);
+                let _ = self.queue.bookmark(reached);
+                return;
+            }
+        }
+        self.skip("an event that is not newer than what was seen");
+    }
+
+    fn close(&mut self) {
+        self.io = Io::Nothing;
+        self.opened = None;
+    }
+
     fn report(&mut self, problem: Problem, remedy: Remedy) {
-        if matches!(
-            problem,
-            Problem::WatchRefused(_)
-                | Problem::WatchFailed(_)
-                | Problem::ShortWatch
-                | Problem::SilentWatch(_)
-        ) {
+        if problem.is_of_watch() && !matches!(problem, Problem::Panicked(_)) {
             self.monitor.measure(Measurement::WatchFailed);
         }
         if remedy.relists() && self.machine.phase() != Phase::Idle && !self.machine.last_version().is_unset()
         {
             self.monitor.measure(Measurement::Relist { cause: problem.cause() });
         }
-        self.opened = None;
         self.monitor.problem(self.lane, problem, remedy);
     }
 
@@ -290,7 +330,7 @@ where
         elsewhere
     }
 
-    fn replace(&mut self, version: informer_model::ResourceVersion) {
+    fn replace(&mut self, version: ResourceVersion) {
         let listed = self.list.len();
         let (mut objects, unusable) = self.list.take();
         objects.retain(|object| !self.is_elsewhere(object));
@@ -298,6 +338,7 @@ where
         self.monitor.measure(Measurement::Listed { objects: listed, took });
         let keys: Vec<ObjectKey> = unusable.iter().filter_map(|one| one.key.clone()).collect();
         self.monitor.quarantine_list(self.lane, unusable);
+        self.monitor.listed(self.lane);
         let namespace = self.source.namespace().map(Arc::from);
         let _ = self.queue.replace(Replacement { namespace, objects, unusable: keys, version });
     }
@@ -441,6 +482,13 @@ async fn next<K>(
         Io::Watching(stream) => return watched(stream.next().await),
     };
     (input, Payload::Nothing)
+}
+
+type Panic = Box<dyn Any + Send>;
+
+/// What a panic of the source is to the machine.
+fn panicked<K>(panic: Panic) -> (Input, Payload<K>) {
+    (Input::Panicked(panic_message(&*panic)), Payload::Nothing)
 }
 
 /// What an item of a watch is to the machine.

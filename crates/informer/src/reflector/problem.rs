@@ -56,6 +56,9 @@ pub enum Problem {
         /// How many the server has.
         server: u64,
     },
+    /// The source, or something else of a user's, panicked.
+    #[error("the reflector panicked: {0}")]
+    Panicked(String),
     /// The server's version could not be asked for.
     #[error("the server's version could not be checked: {0}")]
     Probe(#[source] SourceError),
@@ -75,7 +78,20 @@ impl Problem {
             Self::SilentWatch(_) => "silent watch",
             Self::Rewound { .. } => "version rewound",
             Self::EventsLost { .. } => "events lost",
+            Self::Panicked(_) => "panic",
         }
+    }
+
+    /// Whether only a watch that lasts shows that it is over.
+    pub(crate) fn is_of_watch(&self) -> bool {
+        matches!(
+            self,
+            Self::WatchRefused(_)
+                | Self::WatchFailed(_)
+                | Self::ShortWatch
+                | Self::SilentWatch(_)
+                | Self::Panicked(_)
+        )
     }
 
     /// The source's error, if it began with one.

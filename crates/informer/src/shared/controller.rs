@@ -11,13 +11,12 @@ use crate::{
     lanes::{LaneBatch, Lanes},
     metrics::Measurement,
     monitor::Monitor,
-    queue,
     store::{Store, StoreWriter},
     until,
 };
 
-/// How often the size of the cache is measured: it means a look at every object.
-const SIZE_PERIOD: Duration = Duration::from_secs(10);
+/// After this long without a change, what only readers of the cache hold is left to them.
+const QUIET: Duration = Duration::from_secs(1);
 
 pub(super) struct Controller<K: Send + Sync + 'static> {
     lanes: Lanes<K>,
@@ -27,13 +26,11 @@ pub(super) struct Controller<K: Send + Sync + 'static> {
     joining: Arc<Joining<K>>,
     monitor: Arc<Monitor>,
     synced: bool,
-    /// When the size of the cache was last measured.
-    sized: Option<Instant>,
 }
 
 impl<K: Send + Sync + 'static> Controller<K> {
     pub(super) fn start(
-        plan: Plan<K>,
+        mut plan: Plan<K>,
         monitor: Arc<Monitor>,
         joining: Arc<Joining<K>>,
         stop: &CancellationToken,
@@ -41,15 +38,19 @@ impl<K: Send + Sync + 'static> Controller<K> {
         // It was not started before: the plan is taken once.
         let _ = monitor.start();
         let store = plan.writer.store();
+        if monitor.metrics().is_some() {
+            plan.writer.count_wire_bytes();
+        }
         let lanes = Lanes::start(plan.route, store.clone(), Arc::clone(&monitor), stop.child_token());
         let name = monitor.name().to_owned();
         let processor = Processor::new(Arc::clone(&joining), plan.resync, name, monitor.metrics().cloned());
-        Self { lanes, writer: plan.writer, store, processor, joining, monitor, synced: false, sized: None }
+        Self { lanes, writer: plan.writer, store, processor, joining, monitor, synced: false }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let _ending = Ending(Arc::clone(&self.monitor), Arc::clone(&self.joining));
         let joining = Arc::clone(&self.joining);
+        let mut rest = None;
         loop {
             // Newcomers are taken in between two batches: what they are shown first is exactly what was told
             // before them.
@@ -67,11 +68,16 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 batch = self.lanes.next() => match batch {
                     Some((lane, batch)) => {
                         self.apply(lane, batch);
+                        rest = Some(Instant::now() + QUIET);
                         // Handlers have their turn before more comes.
                         tokio::task::yield_now().await;
                     }
                     None => break,
                 },
+                () = until(rest) => {
+                    rest = None;
+                    self.writer.rest();
+                }
             }
         }
         self.lanes.stop().await;
@@ -86,29 +92,18 @@ impl<K: Send + Sync + 'static> Controller<K> {
     /// First the cache changes, then the handlers hear of it.
     fn apply(&mut self, lane: usize, mut batch: LaneBatch<K>) {
         let deltas = batch.take();
-        let initial = !self.synced;
         let mut notices = Vec::with_capacity(deltas.len());
-        self.lanes.note_versions(lane, &deltas);
         let (mut added, mut updated, mut deleted) = (0, 0, 0);
-        self.writer.write(|batch| {
-            queue::apply(deltas, batch, |event| {
-                let first = match &event {
-                    Event::Added(_) => {
-                        added += 1;
-                        initial
-                    }
-                    Event::Updated { old, new } => {
-                        updated += usize::from(!old.ptr_eq(new));
-                        false
-                    }
-                    Event::Deleted(_) => {
-                        deleted += 1;
-                        false
-                    }
-                };
-                notices.push(Notice { event, initial: first });
+        let bytes = self.writer.write(|batch| {
+            self.lanes.apply(lane, deltas, batch, |event, initial| {
+                match &event {
+                    Event::Added(_) => added += 1,
+                    Event::Updated { old, new } => updated += usize::from(!old.ptr_eq(new)),
+                    Event::Deleted(_) => deleted += 1,
+                }
+                notices.push(Notice { event, initial });
             });
-            self.lanes.settle_version(batch);
+            batch.wire_bytes()
         });
         drop(batch);
         self.processor.distribute(notices);
@@ -119,21 +114,16 @@ impl<K: Send + Sync + 'static> Controller<K> {
         }
         if self.monitor.metrics().is_some() {
             self.monitor.measure(Measurement::Applied { added, updated, deleted });
-            self.measure();
+            self.measure(bytes);
         }
     }
 
-    fn measure(&mut self) {
+    fn measure(&self, bytes: u64) {
         self.monitor.measure(Measurement::QueueDepth(self.lanes.depth()));
         for (handler, pending) in self.processor.lags() {
             self.monitor.measure(Measurement::HandlerLag { handler, pending });
         }
-        if self.sized.is_none_or(|last| last.elapsed() >= SIZE_PERIOD) {
-            let snapshot = self.store.snapshot();
-            let (objects, bytes) = (snapshot.len(), snapshot.wire_bytes());
-            self.monitor.measure(Measurement::StoreSize { objects, bytes });
-            self.sized = Some(Instant::now());
-        }
+        self.monitor.measure(Measurement::StoreSize { objects: self.store.len(), bytes });
     }
 }
 

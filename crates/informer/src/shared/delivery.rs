@@ -32,9 +32,9 @@ tokio::task_local! {
     static INSIDE: Arc<Member>;
 }
 
-/// Whether this is called from a callback of that handler.
-pub(super) fn is_inside(member: &Arc<Member>) -> bool {
-    INSIDE.try_with(|inside| Arc::ptr_eq(inside, member)).unwrap_or(false)
+/// The handler from whose callback this is called, if it is.
+pub(super) fn inside() -> Option<Arc<Member>> {
+    INSIDE.try_with(Arc::clone).ok()
 }
 
 /// Whether this is called from inside some handler's callback.

@@ -1,6 +1,9 @@
 //! What a program holds of a handler that it has added.
 
-use std::{fmt, sync::Weak};
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError, Weak},
+};
 
 use tokio::sync::watch;
 
@@ -37,6 +40,15 @@ pub enum HandlerSyncError {
 /// What a removal could not wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoveError {
+    /// The handler's running callback waits itself, directly or not, for the handler from which it is removed. It
+    /// hears nothing more once that callback has returned.
+    #[error(
+        "handler {handler:?} was removed while its callback is running, which waits for the one that removes it"
+    )]
+    Circle {
+        /// The handler's name.
+        handler: String,
+    },
     /// The handler removes itself. It hears nothing more once its running callback has returned.
     #[error("handler {handler:?} was removed from inside its own callback, which is still running")]
     InsideHandler {
@@ -85,13 +97,20 @@ impl Registration {
     /// Removes the handler, and waits for the callback that is running.
     ///
     /// What waits for the handler is dropped. Removing it again, or after the informer has stopped, does no
-    /// harm. Called from inside the handler's own callback this does not wait, as that would be for ever, and
-    /// says so.
+    /// harm. Called from inside the handler's own callback, or from that of a handler for which it is waiting itself,
+    /// this does not wait, as that would be for ever, and says so.
     pub async fn remove(&self) -> Result<(), RemoveError> {
         self.withdraw();
-        if delivery::is_inside(&self.member) {
-            return Err(RemoveError::InsideHandler { handler: self.name().to_owned() });
-        }
+        let handler = || self.name().to_owned();
+        let _waiting = match delivery::inside() {
+            Some(inside) if Arc::ptr_eq(&inside, &self.member) => {
+                return Err(RemoveError::InsideHandler { handler: handler() });
+            }
+            Some(inside) => {
+                Some(Waiting::begin(inside, &self.member).ok_or(RemoveError::Circle { handler: handler() })?)
+            }
+            None => None,
+        };
         // The sender is in `self`, so this ends only when the task has.
         let _ = self.member.progress.subscribe().wait_for(|now| !now.running).await;
         Ok(())
@@ -115,6 +134,38 @@ impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (synced, pending) = (self.has_synced(), self.pending());
         write!(f, "Registration({}, synced: {synced}, {pending} events pending)", self.name())
+    }
+}
+
+/// Which handlers' callbacks wait for the end of which. Removals from inside a handler are rare: one lock for all
+/// will do.
+static WAITS: Mutex<Vec<(Arc<Member>, Arc<Member>)>> = Mutex::new(Vec::new());
+
+/// A callback that waits for the end of a handler.
+struct Waiting(Arc<Member>, Arc<Member>);
+
+impl Waiting {
+    /// `None` if it would wait for itself in the end.
+    fn begin(who: Arc<Member>, whom: &Arc<Member>) -> Option<Self> {
+        let mut waits = WAITS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reached = vec![whom];
+        while let Some(next) = reached.pop() {
+            if Arc::ptr_eq(next, &who) {
+                return None;
+            }
+            reached
+                .extend(waits.iter().filter(|(waiting, _)| Arc::ptr_eq(waiting, next)).map(|(_, whom)| whom));
+        }
+        waits.push((Arc::clone(&who), Arc::clone(whom)));
+        Some(Self(who, Arc::clone(whom)))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut waits = WAITS.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = waits.iter().position(|(who, whom)| Arc::ptr_eq(who, &self.0) && Arc::ptr_eq(whom, &self.1));
+        at.map(|at| waits.swap_remove(at));
     }
 }
 

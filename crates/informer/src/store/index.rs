@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use informer_model::ObjectKey;
 
 use super::{
@@ -108,6 +108,10 @@ impl Index {
         self.0.turn();
     }
 
+    pub(super) fn rest(&mut self) {
+        self.0.rest();
+    }
+
     /// Files a slot under a value, and returns the value's own number.
     pub(super) fn file(&mut self, value: &str, slot: Slot) -> Slot {
         match self.0.view().find(value) {
@@ -177,6 +181,9 @@ struct Filed {
     often: HashMap<Slot, Box<[Slot]>>,
 }
 
+/// Up to so many values of an object are compared one by one.
+const FEW: usize = 16;
+
 const NOWHERE: Slot = Slot::MAX;
 const OFTEN: Slot = Slot::MAX - 1;
 
@@ -231,6 +238,10 @@ impl<K> UserIndex<K> {
         self.index.turn();
     }
 
+    pub(super) fn rest(&mut self) {
+        self.index.rest();
+    }
+
     pub(super) fn failures(&self) -> impl Iterator<Item = IndexFailure> {
         self.failures.iter().map(|(key, message)| IndexFailure {
             index: self.name.to_string(),
@@ -256,13 +267,20 @@ impl<K> UserIndex<K> {
         let before = before.to_vec();
         // New places first: a value that stays must not vanish in between and come back with another number.
         let mut after: Vec<Slot> = Vec::with_capacity(before.len());
+        // Who has many values would otherwise compare each with each, while the store is locked.
+        let mut many = HashSet::new();
         for value in self.values.iter() {
             let at = self.index.file(value, slot);
-            if !after.contains(&at) {
+            if after.len() == FEW && many.is_empty() {
+                many.extend(&after);
+            }
+            let is_new = if after.len() < FEW { !after.contains(&at) } else { many.insert(at) };
+            if is_new {
                 after.push(at);
             }
         }
-        for at in before.iter().filter(|at| !after.contains(at)) {
+        let stays = |at: &Slot| if many.is_empty() { after.contains(at) } else { many.contains(at) };
+        for at in before.iter().filter(|at| !stays(at)) {
             self.index.unfile_at(*at, slot);
         }
         self.filed.set(slot, &after);

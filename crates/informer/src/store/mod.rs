@@ -17,6 +17,7 @@ mod turns;
 mod writer;
 
 use std::{
+    cmp::Ordering,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -67,8 +68,15 @@ struct Shared<K> {
     view: ArcSwap<View<K>>,
     /// What the writer works on. Others lock it only to add an index or to ask for its failures.
     state: Mutex<State<K>>,
-    /// The version of `view`, for those who wait for one; `None` when the writer is gone.
-    version: watch::Sender<Option<ResourceVersion>>,
+    /// The version of `view`, for those who wait for one.
+    reached: watch::Sender<Reached>,
+}
+
+#[derive(Clone, Default)]
+struct Reached {
+    version: ResourceVersion,
+    /// The writer is gone: there will be no other version.
+    last: bool,
 }
 
 /// A new, empty store: its writer and a reader.
@@ -77,7 +85,7 @@ pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
     let shared = Arc::new(Shared {
         view: ArcSwap::from_pointee(state.show()),
         state: Mutex::new(state),
-        version: watch::Sender::new(Some(ResourceVersion::UNSET)),
+        reached: watch::Sender::default(),
     });
     (StoreWriter::new(Arc::clone(&shared)), Store::new(shared))
 }
@@ -86,17 +94,17 @@ impl<K> Shared<K> {
     fn publish(&self, state: &mut State<K>) {
         self.view.store(Arc::new(state.show()));
         state.turn();
-        self.version.send_if_modified(|version| match version {
-            Some(version) if *version != state.version => {
-                *version = state.version.clone();
-                true
+        self.reached.send_if_modified(|reached| {
+            let news = reached.version != state.version;
+            if news {
+                reached.version = state.version.clone();
             }
-            _ => false,
+            news
         });
     }
 
     fn close(&self) {
-        self.version.send_replace(None);
+        self.reached.send_modify(|reached| reached.last = true);
     }
 }
 
@@ -206,7 +214,8 @@ impl<K> Store<K> {
         self.shared.lock().user.iter().flat_map(UserIndex::failures).collect()
     }
 
-    /// Waits until the store has applied this version, and returns the version that it has then.
+    /// Waits until the store has applied this version, and returns the version that it has then. An unset version is
+    /// reached by every store.
     ///
     /// With it a program reads its own writes: write, take the version from the answer, wait for it here,
     /// read from the store.
@@ -215,25 +224,25 @@ impl<K> Store<K> {
         wanted: &ResourceVersion,
         deadline: Duration,
     ) -> Result<ResourceVersion, WaitError> {
-        let mut versions = self.shared.version.subscribe();
-        let reached = versions.wait_for(|current| match current {
-            None => true,
-            Some(current) => {
-                current.partial_cmp(wanted).map_or(!current.is_unset(), std::cmp::Ordering::is_ge)
-            }
+        let order = |version: &ResourceVersion| match wanted.is_unset() {
+            true => Some(Ordering::Equal),
+            false => version.partial_cmp(wanted),
+        };
+        let mut versions = self.shared.reached.subscribe();
+        let decided = versions.wait_for(|Reached { version, last }| {
+            *last || order(version).map_or(!version.is_unset(), Ordering::is_ge)
         });
-        match tokio::time::timeout(deadline, reached).await {
-            Err(_) => Err(WaitError::Deadline {
-                wanted: wanted.clone(),
-                current: self.resource_version(),
-                waited: deadline,
-            }),
-            Ok(current) => match current.ok().and_then(|current| current.clone()) {
-                None => Err(WaitError::Stopped { wanted: wanted.clone() }),
-                Some(current) if current.partial_cmp(wanted).is_none() => {
-                    Err(WaitError::Incomparable { wanted: wanted.clone(), current })
-                }
-                Some(current) => Ok(current),
+        let waited = tokio::time::timeout(deadline, decided).await;
+        // The sender is in `self`, so it is not gone.
+        let reached = waited.map(|decided| decided.map(|reached| reached.clone()).unwrap_or_default());
+        let (wanted, current) = (wanted.clone(), self.resource_version());
+        match reached {
+            Err(_) => Err(WaitError::Deadline { wanted, current, waited: deadline }),
+            Ok(Reached { version, last }) => match order(&version) {
+                Some(order) if order.is_ge() => Ok(version),
+                None if !version.is_unset() => Err(WaitError::Incomparable { wanted, current: version }),
+                _ if last => Err(WaitError::Stopped { wanted }),
+                _ => Err(WaitError::Deadline { wanted, current, waited: deadline }),
             },
         }
     }

@@ -122,6 +122,10 @@ impl<T: Named> Slab<T> {
         self.turns.take(&mut self.view.entries);
     }
 
+    pub(super) fn rest(&mut self) {
+        self.turns.rest();
+    }
+
     /// The entries, of which the one in this slot will change.
     fn entries(&mut self, slot: Slot) -> &mut Trie<T> {
         self.turns.change(&mut self.view.entries, slot);

@@ -42,7 +42,11 @@ impl<K> Clone for Snapshot<K> {
 }
 
 impl<K> Snapshot<K> {
-    /// The version of the whole: every change up to it is here, and none after it.
+    /// The version of the whole: every change up to it is here.
+    ///
+    /// With one source and the queue that keeps the order, which is what informers have unless told otherwise, no
+    /// change after it is. With several namespaces, or a [`PerKey`](crate::queue::QueueKind::PerKey) queue, some
+    /// objects may be ahead of it.
     pub fn resource_version(&self) -> &ResourceVersion {
         &self.0.version
     }
@@ -70,6 +74,13 @@ impl<K> Snapshot<K> {
     /// All objects in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
         self.0.in_order()
+    }
+
+    /// The objects after a key in the order of keys; all of them without one. Costs those that are looked at.
+    pub fn iter_after(&self, key: Option<&ObjectKey>) -> impl Iterator<Item = &Object<K>> {
+        let after = key.map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
+        let slots = self.0.order.range::<_, str>((after, Bound::Unbounded));
+        slots.filter_map(|(_, slot)| self.0.objects.get(*slot))
     }
 
     /// The objects of a namespace in the order of their names. Costs those objects only.
@@ -161,11 +172,11 @@ impl<K> View<K> {
     pub(super) fn list(&self, namespace: Option<&str>, selector: &Selector) -> Vec<&Object<K>> {
         match self.plan(namespace, selector).1 {
             Some((indexed, postings)) => {
-                let others: Vec<_> =
-                    selector.requirements().iter().filter(|other| !ptr::eq(*other, indexed)).collect();
+                // The index has answered for one requirement: alone, it need not be looked at again.
+                let is_only = selector.requirements().iter().all(|other| ptr::eq(other, indexed));
                 self.gather(&postings, |object| {
                     namespace.is_none_or(|namespace| object.key().namespace().unwrap_or("") == namespace)
-                        && others.iter().all(|requirement| requirement.matches(object.labels()))
+                        && (is_only || selector.matches(object.labels()))
                 })
             }
             None => {

@@ -67,6 +67,11 @@ impl<T: Clone> Turns<T> {
         &self.shown
     }
 
+    /// Leaves to readers what they still hold: they free it, and nothing that they let go of waits for the next change.
+    pub(super) fn rest(&mut self) {
+        self.before = Vec::new();
+    }
+
     /// Makes a copy that readers saw before the writer's own and brings it up to date, if they have let go of one.
     pub(super) fn take(&mut self, own: &mut Trie<T>) {
         if !self.is_shown {

@@ -47,6 +47,9 @@ pub(super) struct State<K> {
     labels: Index,
     pub(super) user: Vec<UserIndex<K>>,
     pub(super) version: ResourceVersion,
+    /// What all objects took on the wire, if somebody wants to know: it is a look at the body of each that comes or
+    /// goes.
+    wire_bytes: Option<u64>,
 }
 
 impl<K> State<K> {
@@ -58,6 +61,7 @@ impl<K> State<K> {
             labels: Index::new(),
             user: Vec::new(),
             version: ResourceVersion::UNSET,
+            wire_bytes: None,
         }
     }
 
@@ -81,6 +85,13 @@ impl<K> State<K> {
         self.user.iter_mut().for_each(UserIndex::turn);
     }
 
+    fn rest(&mut self) {
+        self.objects.rest();
+        self.namespaces.rest();
+        self.labels.rest();
+        self.user.iter_mut().for_each(UserIndex::rest);
+    }
+
     /// Adds an index and files in it what is here.
     pub(super) fn add_index(&mut self, mut index: UserIndex<K>) {
         for (_, slot) in &self.order {
@@ -95,6 +106,7 @@ impl<K> State<K> {
     fn fill(&mut self, objects: &[Object<K>]) -> Vec<Option<Object<K>>> {
         let mut put = |object: &Object<K>| {
             let (slot, old, object) = self.objects.insert(object.clone(), None);
+            weigh(&mut self.wire_bytes, old.as_ref(), Some(object));
             self.order.insert(object.key().clone(), slot);
             old
         };
@@ -113,6 +125,7 @@ impl<K> State<K> {
     /// The slot is where somebody has found the object before, if so.
     fn insert(&mut self, object: Object<K>, slot: Option<Slot>) -> Option<Object<K>> {
         let (slot, old, object) = self.objects.insert(object, slot);
+        weigh(&mut self.wire_bytes, old.as_ref(), Some(object));
         match &old {
             None => {
                 self.order.insert(object.key().clone(), slot);
@@ -140,6 +153,7 @@ impl<K> State<K> {
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Object<K>> {
         let (slot, object) = self.objects.remove(key.as_str())?;
+        weigh(&mut self.wire_bytes, Some(&object), None);
         self.order.remove(key);
         self.namespaces.unfile(key.namespace().unwrap_or(""), slot);
         for label in object.labels().iter() {
@@ -152,6 +166,14 @@ impl<K> State<K> {
     }
 }
 
+/// Counts an object that went and one that came.
+fn weigh<K>(wire_bytes: &mut Option<u64>, old: Option<&Object<K>>, new: Option<&Object<K>>) {
+    if let Some(bytes) = wire_bytes {
+        let weight = |object: Option<&Object<K>>| object.map_or(0, |object| object.wire_bytes() as u64);
+        *bytes = (*bytes + weight(new)).saturating_sub(weight(old));
+    }
+}
+
 impl<K> StoreWriter<K> {
     pub(super) fn new(shared: Arc<Shared<K>>) -> Self {
         Self { shared }
@@ -160,6 +182,18 @@ impl<K> StoreWriter<K> {
     /// A reader of this store.
     pub fn store(&self) -> Store<K> {
         Store::new(Arc::clone(&self.shared))
+    }
+
+    /// To be called when nothing has been written for a while: what only readers hold is then theirs alone, and goes
+    /// when they let go of it. The next write costs a little more if there were any.
+    pub fn rest(&mut self) {
+        self.shared.lock().rest();
+    }
+
+    /// From now on every batch knows what all objects took on the wire.
+    pub(crate) fn count_wire_bytes(&mut self) {
+        let mut state = self.shared.lock();
+        state.wire_bytes = Some(Snapshot(Arc::new(state.show())).wire_bytes());
     }
 
     /// Changes the store. Readers see all that `work` does at once, when it has returned, and never a part
@@ -201,6 +235,11 @@ impl<K> Batch<'_, K> {
     /// The whole as this batch has left it.
     pub fn snapshot(&mut self) -> Snapshot<K> {
         Snapshot(Arc::new(self.state.show()))
+    }
+
+    /// What all objects took on the wire as this batch has left them; 0 unless that is counted.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.state.wire_bytes.unwrap_or_default()
     }
 
     /// Says which objects will be put next, up to [`AHEAD`](Self::AHEAD) of them. They are looked up side by side, so that

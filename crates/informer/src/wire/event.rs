@@ -4,7 +4,7 @@ use informer_model::{FrameError, Status};
 use kube::Resource;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Wire, beginning, skim, unusable};
+use super::{SHOWN, Wire, beginning, skim, unusable};
 use crate::source::{SourceError, WatchChange, WatchItem};
 
 /// How much is kept of an error that is no `Status`.
@@ -20,6 +20,7 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
         let object = event.object.and_then(|range| frame.get(range)).unwrap_or_default();
         let skim = &event.skim;
         let Some(kind) = event.change.as_deref() else {
+            not_a_list(frame)?;
             return Ok(WatchItem::Foreign(format!("an event without a type: {}", beginning(frame))));
         };
         if kind == "ERROR" {
@@ -61,20 +62,39 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
     }
 
     /// An event that was left out, of which this is the beginning.
-    pub(crate) fn skipped_event(&self, beginning: &[u8], reason: &FrameError) -> WatchItem<K> {
+    pub(crate) fn skipped_event(
+        &self,
+        beginning: &[u8],
+        reason: &FrameError,
+    ) -> Result<WatchItem<K>, SourceError> {
         let event = skim::event(beginning);
         let change = match event.change.as_deref() {
             Some("ADDED") => WatchChange::Added,
             Some("MODIFIED") => WatchChange::Modified,
             Some("DELETED") => WatchChange::Deleted,
             _ => {
-                return WatchItem::Foreign(format!(
+                not_a_list(beginning)?;
+                return Ok(WatchItem::Foreign(format!(
                     "{reason}; it begins with {}",
                     super::beginning(beginning)
-                ));
+                )));
             }
         };
-        WatchItem::Unusable(change, unusable(beginning, &event.skim, reason.to_string()))
+        Ok(WatchItem::Unusable(change, unusable(beginning, &event.skim, reason.to_string())))
+    }
+}
+
+/// A server, or a proxy before it, that does not know `watch=1` answers with a list each time it is asked. That is
+/// not skipped as what is foreign to a watch is: it must be told, and asked for again later.
+fn not_a_list(frame: &[u8]) -> Result<(), SourceError> {
+    match skim::object(frame).kind.filter(|kind| kind.ends_with("List")) {
+        Some(kind) => {
+            let kind: String = kind.chars().take(SHOWN).collect();
+            Err(SourceError::Malformed(format!(
+                "a list ({kind}) where a watch was asked for: does something on the way drop \"watch=1\"?"
+            )))
+        }
+        None => Ok(()),
     }
 }
 

@@ -10,7 +10,13 @@ mod page;
 mod place;
 mod skim;
 
-use std::{any::TypeId, borrow::Cow, marker::PhantomData, ops::Range};
+use std::{
+    any::TypeId,
+    borrow::Cow,
+    marker::PhantomData,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey};
 use kube::{Resource, core::ApiResource};
@@ -18,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Object,
+    Object, panic_message,
     source::{ListItem, Unusable},
 };
 use skim::Skim;
@@ -101,8 +107,13 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
             }
             _ => json,
         };
-        let body = deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
-        Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
+        // How a type decodes is its user's, as a transform is: a panic costs that object and no more.
+        let decoded = catch_unwind(AssertUnwindSafe(|| {
+            let body =
+                deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
+            Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
+        }));
+        decoded.unwrap_or_else(|panic| Err(format!("decoding it panicked: {}", panic_message(&*panic))))
     }
 
     /// What an object says it is, if that is something else than what was asked for.

@@ -1,17 +1,19 @@
 //! Objects that cannot be read, are very deep or very large, and answers that are none.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use informer::{
-    Object,
+    KubeListWatch, Object, SharedInformer,
     model::{ObjectKey, Status},
 };
 use informer_apiserver::{
     ApiServer, Fault,
     Verb::{List, Watch},
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, Watched, over_seeds, until};
 
@@ -206,4 +208,68 @@ async fn relist(cluster: &mut Cluster, watched: &Watched) {
     cluster.put(&key);
     watched.has_had("version expired").await;
     watched.converges(cluster).await;
+}
+
+/// A config map that panics at what it does not like.
+#[derive(Debug, Clone, Deserialize)]
+struct Thorny {
+    metadata: ObjectMeta,
+    #[serde(rename = "data", deserialize_with = "without_thorn")]
+    _data: (),
+}
+
+fn without_thorn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    let data = Value::deserialize(deserializer)?;
+    assert!(data.get("thorn").is_none(), "a thorn, as planned");
+    Ok(())
+}
+
+informer::projection!(Thorny of ConfigMap);
+
+#[test]
+fn f33_a_type_that_panics_at_some_objects_costs_these_and_no_more() {
+    over_seeds(20, async |mut cluster| {
+        let source = KubeListWatch::<Thorny>::all(cluster.server.client());
+        let builder = SharedInformer::builder(source).streaming(cluster.chance()).seed(cluster.seed);
+        let (informer, stop) = (builder.build().expect("built"), CancellationToken::new());
+        let running = tokio::spawn({
+            let (informer, stop) = (informer.clone(), stop.clone());
+            async move { informer.run(stop).await }
+        });
+        let (mut good, mut bad) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..40 {
+            let name = format!("map-{}", cluster.pick(0..8));
+            let key = format!("default/{name}");
+            good.remove(&key);
+            bad.remove(&key);
+            match cluster.pick(0..6) {
+                0 => drop(cluster.discard(&key.parse().expect("a key"))),
+                1 => {
+                    cluster.server.put(mk_map(&name, json!({ "thorn": "1" }))).expect("written");
+                    bad.insert(key);
+                }
+                _ => {
+                    cluster.put_named(&name);
+                    good.insert(key);
+                }
+            }
+            if cluster.pick(0..6) == 0 {
+                let fault = Fault::StreamError(Status::expired("too old"));
+                cluster.fault(fault, &[Watch], |rule| rule.times(1));
+            }
+            cluster.pause(Duration::from_secs(5)).await;
+        }
+        // One that cannot be used may be in the cache as it was before.
+        let cached = || {
+            let snapshot = informer.store().snapshot();
+            let keys = snapshot.iter().map(|object| object.key().to_string());
+            keys.filter(|key| !bad.contains(key)).collect::<BTreeSet<_>>()
+        };
+        let unusable = || informer.quarantined().into_iter().map(|one| one.name).collect::<BTreeSet<_>>();
+        let health = || informer.health().to_string();
+        until(|| informer.has_synced() && cached() == good && unusable() == bad, health).await;
+        assert!(informer.quarantined().iter().all(|one| one.error.contains("panicked: a thorn")));
+        stop.cancel();
+        running.await.expect("no panic").expect("it ran");
+    });
 }

@@ -360,3 +360,20 @@ async fn a_handler_that_blocks_its_thread_holds_up_nobody() {
     blocking.wait_until_synced().await.unwrap();
     stage.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn c23_what_comes_just_behind_a_streaming_list_is_not_initial() {
+    for queue in QUEUES {
+        let (server, log) = (server(&["a/x", "a/y"]), Log::default());
+        let informer = builder(&server).queue(queue).build().unwrap();
+        informer.add_handler(log.handler()).unwrap();
+        server.stall_watches(true);
+        let stage = Stage::start(&server, informer);
+        settle().await;
+        put(&server, "a/z");
+        server.stall_watches(false);
+        settle().await;
+        assert_eq!(log.take(), "*a/x@2 *a/y@3 +a/z@4", "{queue:?}");
+        stage.end().await;
+    }
+}

@@ -1,7 +1,9 @@
 //! One informer over a list of namespaces, each with a watch of its own.
 
+use std::time::Duration;
+
 use informer::{
-    SharedInformer,
+    Handler, SharedInformer,
     shared::BuildError,
     source::{ListWatch, MemorySource},
 };
@@ -9,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{
     stage::{Log, MINUTE, QUEUES, Stage, forbidden, force_list, put, seconds, server, settle},
-    support::key,
+    support::{key, show},
 };
 
 #[tokio::test(start_paused = true)]
@@ -72,6 +74,62 @@ async fn c33_the_version_of_several_is_what_all_of_them_have_reached() {
     let reached = stage.informer.wait_for_resource_version(&server.version(), 2 * MINUTE).await;
     assert_eq!(reached, Ok("4".into()), "the bookmark of the other did");
     stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c26_a_resync_of_several_namespaces_brings_nothing_back_that_changed_meanwhile() {
+    const OBJECTS: usize = 600;
+    for queue in QUEUES {
+        let server = server(&[]);
+        for namespace in ["a", "b"] {
+            (0..OBJECTS).for_each(|name| put(&server, &format!("{namespace}/o{name}")));
+        }
+        let builder = SharedInformer::builder(server.scoped("a")).source(server.scoped("b")).queue(queue);
+        let stage = Stage::synced(&server, builder.resync(Duration::from_secs(1)).build().unwrap()).await;
+        // The first word of each resync is followed by changes, while most of it is still on its way.
+        let (busy, mut resyncs) = (server.clone(), 0);
+        let handler = Handler::<ConfigMap>::new().on_update(move |old, new| {
+            if old.ptr_eq(new) && new.key().as_str() == "a/o0" {
+                resyncs += 1;
+                (0..20).for_each(|name| put(&busy, &format!("b/o{}", name * 30)));
+                (0..20).for_each(|name| drop(busy.delete(&key(&format!("b/o{}", name * 30 + resyncs)))));
+            }
+        });
+        stage.informer.add_handler(handler).unwrap();
+        for _ in 0..10 {
+            seconds(1).await;
+            assert_eq!(stage.cached(), show(&server.objects()), "{queue:?}");
+        }
+        assert!(server.objects().len() < 2 * OBJECTS - 100, "there were resyncs, and changes");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c23_only_what_a_first_list_told_is_initial_whatever_becomes_of_other_namespaces() {
+    for queue in QUEUES {
+        for streaming in [true, false] {
+            let (good, bad, log) = (server(&["a/x", "a/y"]), server(&["b/x"]), Log::default());
+            bad.fail_next_lists(20, forbidden());
+            bad.fail_next_watches(20, forbidden());
+            let builder = SharedInformer::builder(good.scoped("a")).source(bad.scoped("b")).queue(queue);
+            let informer = builder.streaming(streaming).seed(1).build().unwrap();
+            informer.add_handler(log.handler()).unwrap();
+            let stage = Stage::start(&good, informer);
+            settle().await;
+            assert_eq!(log.take(), "*a/x@2 *a/y@3");
+            put(&good, "a/z");
+            settle().await;
+            assert_eq!(log.take(), "+a/z@4", "{queue:?}: the other namespace is forbidden");
+            force_list(&good, || put(&good, "a/relisted"));
+            seconds(5).await;
+            assert_eq!(log.take(), "+a/relisted@5", "{queue:?}: not the first list");
+            stage.informer.wait_until_synced(30 * MINUTE).await.expect("it is allowed in the end");
+            settle().await;
+            assert_eq!(log.take(), "*b/x@2", "{queue:?}: the first list of its namespace");
+            stage.end().await;
+        }
+    }
 }
 
 #[test]

@@ -1,20 +1,29 @@
 //! What is in the cache: transforms, objects that cannot be used, indexes, versions.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use informer::{
-    Handler,
+    Handler, SharedInformer,
     queue::Transform,
     shared::BuildError,
+    source::{MemorySource, WatchChange, WatchItem},
     store::{IndexError, WaitError},
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     stage::{
         Log, MINUTE, QUEUES, Stage, builder, force_list, informer, put, put_with, seconds, server, settle,
     },
-    support::{Config, data_keys, key},
+    support::{Config, data_keys, key, mk},
 };
 
 /// Marks an object each time it is transformed.
@@ -212,4 +221,89 @@ async fn c21_a_wait_for_a_version_ends_when_the_cache_has_it_and_bookmarks_count
         assert!(matches!(error, WaitError::Deadline { .. }), "{error}");
         stage.end().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c21_the_deletion_of_what_was_never_usable_is_a_version_that_is_reached() {
+    for queue in QUEUES {
+        let server = server(&["a/x"]);
+        let alive = Arc::new(AtomicBool::new(true));
+        let refusing = Arc::clone(&alive);
+        let transform = Transform::new(move |object: &mut ConfigMap| {
+            let refuse = object.metadata.name.as_deref() == Some("y") && refusing.load(Ordering::SeqCst);
+            if refuse { Err("not while it lives") } else { Ok(()) }
+        });
+        let builder = builder(&server).queue(queue).transform(transform);
+        let stage = Stage::synced(&server, builder.build().unwrap()).await;
+        put(&server, "a/y");
+        settle().await;
+        alive.store(false, Ordering::SeqCst);
+        let deleted = server.delete(&key("a/y")).unwrap();
+        let reached = stage.informer.wait_for_resource_version(&deleted, Duration::from_secs(1)).await;
+        assert_eq!(reached, Ok(deleted), "{queue:?}");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c07_an_event_that_comes_late_counts_if_the_cache_has_an_older_state_of_its_object() {
+    for queue in QUEUES {
+        let (server, log) = (server(&["a/x", "a/y"]), Log::default());
+        let stage = Stage::synced(&server, builder(&server).queue(queue).build().unwrap()).await;
+        stage.informer.add_handler(log.handler()).unwrap();
+        settle().await;
+        log.take();
+        let tell = |change, key, version| server.inject(&WatchItem::Object(change, mk(key, version)));
+        server.inject(&WatchItem::Bookmark { version: 100.into(), initial_events_end: false });
+        tell(WatchChange::Modified, "a/x", 99);
+        tell(WatchChange::Modified, "a/x", 98);
+        tell(WatchChange::Deleted, "a/y", 97);
+        tell(WatchChange::Added, "a/y", 96);
+        tell(WatchChange::Added, "a/never", 95);
+        settle().await;
+        assert_eq!(log.take(), "~a/x@2>99 -a/y@97", "{queue:?}");
+        assert_eq!(stage.cached(), "a/x@99", "{queue:?}: what was deleted does not come back");
+        assert_eq!(stage.informer.last_sync_resource_version(), 100.into(), "{queue:?}");
+        stage.end().await;
+    }
+}
+
+/// An object that can be counted while anybody has it.
+#[derive(Clone)]
+struct Counted {
+    metadata: ObjectMeta,
+    _alive: Arc<()>,
+}
+
+informer::projection!(Counted of ConfigMap);
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_snapshot_had_goes_with_it() {
+    let (server, alive) = (MemorySource::new(), Arc::new(()));
+    for name in 0..1_000 {
+        let metadata = ObjectMeta { name: Some(format!("o{name}")), ..ObjectMeta::default() };
+        server.put(Counted { metadata, _alive: Arc::clone(&alive) }).unwrap();
+    }
+    let informer = SharedInformer::builder(server.clone()).build().unwrap();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn({
+        let (informer, stop) = (informer.clone(), stop.clone());
+        async move { informer.run(stop).await }
+    });
+    informer.wait_until_synced(MINUTE).await.unwrap();
+    let snapshot = informer.store().snapshot();
+    // A list brings all of it in one step.
+    server.break_watches();
+    for name in 0..900 {
+        server.delete(&key(&format!("o{name}")));
+    }
+    server.compact();
+    seconds(5).await;
+    assert_eq!((informer.store().len(), snapshot.len()), (100, 1_000));
+    drop(snapshot);
+    seconds(5).await;
+    let left = server.objects().len();
+    assert_eq!(Arc::strong_count(&alive), left + 1, "what is left, and ours");
+    stop.cancel();
+    running.await.unwrap().unwrap();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use informer::{
-    Handler, SyncError,
+    Handler, SharedInformer, SyncError,
     model::{Reason, Status},
     source::{SourceError, WatchItem},
 };
@@ -12,7 +12,7 @@ use tracing::Level;
 
 use crate::{
     log_lines::LogLines,
-    stage::{Log, MINUTE, QUEUES, Stage, builder, forbidden, informer, put, seconds, server, settle},
+    stage::{Log, MINUTE, QUEUES, Stage, Stuck, builder, forbidden, informer, put, seconds, server, settle},
     support::key,
 };
 
@@ -174,5 +174,52 @@ async fn the_log_has_one_warning_for_each_change_of_state_and_not_one_for_each_r
     settle().await;
     let errors = lines.take(Level::ERROR);
     assert!(errors.len() == 1 && errors[0].contains("a handler panicked"), "{errors:#?}");
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c12_health_is_good_again_as_soon_as_what_failed_works() {
+    for streaming in [true, false] {
+        let server = server(&["a/x"]);
+        server.fail_next_lists(3, forbidden());
+        server.fail_next_watches(if streaming { 3 } else { 0 }, forbidden());
+        let stage = Stage::synced(&server, builder(&server).streaming(streaming).build().unwrap()).await;
+        let health = stage.informer.health();
+        assert!(health.is_healthy() && health.to_string().contains("got over this"), "{health}");
+
+        // Later the watch cannot be opened, and when it is, the question that follows a lost connection fails.
+        seconds(5).await;
+        server.fail_next_watches(1, SourceError::Refused("nobody there".to_owned()));
+        server.fail_next_lists(1, SourceError::Unreachable("nobody there".to_owned()));
+        server.break_watches();
+        settle().await;
+        let health = stage.informer.health();
+        assert!(!health.is_healthy() && health.to_string().contains("; watching again in "), "{health}");
+        seconds(9).await;
+        let health = stage.informer.health();
+        assert!(health.is_healthy() && !health.to_string().contains("watching again"), "{health}");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c12_what_is_being_tried_again_is_not_announced_any_more() {
+    let server = server(&["a/x"]);
+    let stuck = Stuck { server: server.clone(), lists: true, watches: false };
+    server.fail_next_watches(100, SourceError::Refused("nobody there".to_owned()));
+    let informer = SharedInformer::builder(stuck).streaming(true).seed(1).build().unwrap();
+    let stage = Stage::start(&server, informer);
+    settle().await;
+    assert!(
+        stage.informer.health().to_string().contains("; listing again in "),
+        "{}",
+        stage.informer.health()
+    );
+    server.stall_watches(true);
+    server.fail_next_watches(1, Status::bad_request("no streaming").into());
+    seconds(3_600).await;
+    let health = stage.informer.health().to_string();
+    assert!(health.contains("listing config maps") && health.contains("in trouble for"), "{health}");
+    assert!(!health.contains(" again in "), "{health}");
     stage.end().await;
 }

@@ -106,3 +106,40 @@ async fn c27_a_handler_removed_before_the_start_never_hears_anything() {
     assert_eq!(log.take(), "");
     stage.end().await;
 }
+
+/// A handler that removes another one from inside its callback, and notes what came of it.
+struct Removes {
+    other: Arc<OnceCell<Registration>>,
+    log: Log,
+}
+
+impl EventHandler<ConfigMap> for Removes {
+    async fn on_add(&mut self, _object: &Config, _initial: bool) {
+        // Both are in their callbacks before either goes on.
+        sleep(Duration::from_secs(1)).await;
+        let removed = self.other.get().expect("it was added").remove().await;
+        self.log.note(match removed {
+            Ok(()) => "waited".to_owned(),
+            Err(error) => error.to_string(),
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c27_handlers_that_remove_each_other_in_a_circle_do_not_wait_for_ever() {
+    for count in [2, 3] {
+        let (server, log) = (server(&["a/x"]), Log::default());
+        let stage = Stage::synced(&server, informer(&server)).await;
+        let cells: Vec<Arc<OnceCell<Registration>>> = (0..count).map(|_| Arc::default()).collect();
+        for (at, cell) in cells.iter().enumerate() {
+            let other = Arc::clone(&cells[(at + 1) % count]);
+            let registration = stage.informer.add_handler(Removes { other, log: log.clone() }).unwrap();
+            cell.set(registration).expect("once");
+        }
+        sleep(Duration::from_secs(2)).await;
+        let heard = log.take();
+        assert_eq!(heard.matches("waited").count(), count - 1, "{heard}");
+        assert!(heard.contains("which waits for the one that removes it"), "{heard}");
+        tokio::time::timeout(Duration::from_secs(60), stage.end()).await.expect("it ends");
+    }
+}

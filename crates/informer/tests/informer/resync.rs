@@ -90,3 +90,19 @@ async fn c25_a_list_that_repeats_an_unchanged_object_tells_nobody_of_it_who_is_n
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn c25_a_list_between_two_resyncs_shows_unchanged_objects_to_nobody() {
+    for queue in QUEUES {
+        let server = server(&["a/x", "a/y"]);
+        let stage = Stage::synced(&server, builder(&server).queue(queue).build().unwrap()).await;
+        let log = Log::default();
+        stage.informer.add_handler(log.handler().resync(secs(60))).unwrap();
+        seconds(61).await;
+        assert_eq!(log.take(), "*a/x@2 *a/y@3 .a/x@2 .a/y@3", "{queue:?}");
+        force_list(&server, || put(&server, "a/y"));
+        seconds(20).await;
+        assert_eq!(log.take(), "~a/y@3>4 +zz/forced@5", "{queue:?}");
+        stage.end().await;
+    }
+}

@@ -4,11 +4,15 @@ use std::{fs, path::Path, time::Duration};
 
 use informer::{
     model::{ResourceVersion, Status},
-    reflector::{Input, Machine, Settings},
-    source::{PageEnd, SourceError, WatchChange},
+    reflector::{Backoff, Input, Machine, Settings},
+    source::{PageEnd, SourceError, WatchChange, WatchItem},
+    unshared::Informer,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use tokio_util::sync::CancellationToken;
+
+use crate::stage::{Log, Stage, builder, put, seconds, server};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -91,4 +95,36 @@ fn f28_no_part_of_the_library_looks_at_the_wall_clock() {
         }
     }
     assert!(files > 30, "{files} files");
+}
+
+#[tokio::test(start_paused = true)]
+async fn periods_of_any_length_do_no_harm() {
+    let backoff = Backoff { initial: Duration::MAX, max: Duration::MAX, ..Backoff::default() };
+    let settings = Settings {
+        probe_period: Some(Duration::MAX),
+        watch_timeout: Duration::MAX,
+        backoff,
+        ..Settings::default()
+    };
+    for streaming in [true, false] {
+        let (server, log) = (server(&["a/x"]), Log::default());
+        let settings = Settings { streaming, ..settings.clone() };
+        let informer = builder(&server).settings(settings).resync(Duration::MAX).build().unwrap();
+        informer.add_handler(log.handler()).unwrap();
+        let stage = Stage::synced(&server, informer).await;
+        let lists = server.lists();
+        put(&server, "a/x");
+        seconds(60).await;
+        assert_eq!(log.take(), "*a/x@2 ~a/x@2>3");
+        assert!(stage.informer.health().is_healthy(), "{}", stage.informer.health());
+        server.inject(&WatchItem::Error(Box::new(Status::expired("as planned"))));
+        seconds(60).await;
+        assert_eq!(server.lists(), lists, "it waits for as long as it was told to");
+        assert!(stage.informer.health().to_string().contains("version"), "{}", stage.informer.health());
+        stage.end().await;
+    }
+    let (server, log, stop) = (server(&["a/x"]), Log::default(), CancellationToken::new());
+    let informer = Informer::new(server, log.handler().resync(Duration::MAX));
+    tokio::time::timeout(Duration::from_secs(60), informer.run(stop)).await.expect_err("it goes on");
+    assert_eq!(log.take(), "*a/x@2");
 }

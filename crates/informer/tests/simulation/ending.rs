@@ -1,10 +1,10 @@
 //! How a simulated life ends: all misbehaviour stops, time passes, and everything has to be right.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use informer::{Lister, model::ObjectKey, store::IndexHandle};
 use k8s_openapi::api::core::v1::ConfigMap;
-use tokio::{runtime::Handle, time::sleep};
+use tokio::{runtime::Handle, task::yield_now, time::sleep};
 
 use crate::{
     listeners::{Listener, keep},
@@ -23,13 +23,19 @@ impl World {
         self.server.stall_watches(false);
         self.server.refuse_streaming(false);
         self.server.omit_initial_events_end(false);
+        for way in &self.ways {
+            way.mishaps.forbidden.store(false, Ordering::SeqCst);
+        }
         if self.needs_list {
             self.force_list();
         }
         for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
             sleep(LOOK).await;
             for listener in &mut self.listeners {
-                while listener.poll(1_000) > 0 {}
+                // A task gets so many events and no more before it lets others run.
+                while listener.poll(100) > 0 {
+                    yield_now().await;
+                }
             }
             if self.wrong().is_empty() {
                 break;
@@ -120,7 +126,7 @@ impl World {
         wrong
     }
 
-    fn is_usable(&self, object: &Config) -> bool {
+    pub(crate) fn is_usable(&self, object: &Config) -> bool {
         let refused = object.data.as_ref().is_some_and(|data| data.contains_key(REFUSED));
         let version = (object.key().clone(), object.resource_version().to_string());
         !(self.spoiled.contains(&version) || self.transforms && refused)

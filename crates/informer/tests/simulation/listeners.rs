@@ -1,12 +1,13 @@
 //! Who listens in a simulated life: handlers of different temper, and a subscription that is polled by and by.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt};
 use informer::{EventHandler, Object, SharedInformer, Subscription, Tombstone};
 use k8s_openapi::api::core::v1::ConfigMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use tokio::sync::Notify;
 
 use crate::{
     support::Config,
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// What a planned panic says.
-pub(crate) const PLANNED: &str = "a handler panics as planned";
+pub(crate) const PLANNED: &str = "it panics as planned";
 
 /// A listener, and what it should know in the end.
 pub(crate) struct Listener {
@@ -25,6 +26,16 @@ pub(crate) struct Listener {
     pub(crate) polled: Option<(Subscription<ConfigMap>, Listening<ConfigMap>)>,
 }
 
+/// What a listener is to know of the world.
+pub(crate) struct Setting {
+    /// Which objects may be told to it as initial.
+    pub(crate) existed: Box<dyn Fn(&Config) -> bool + Send + Sync>,
+    /// Told when it is shown something again.
+    pub(crate) shown: Arc<Notify>,
+    /// Whether it may have a resync period of its own.
+    pub(crate) resyncs: bool,
+}
+
 /// The test of filtered handlers: an object passes at some times and at others not.
 pub(crate) fn keep(object: &Config) -> bool {
     object.data.as_ref().is_some_and(|data| data.contains_key("k1"))
@@ -32,7 +43,12 @@ pub(crate) fn keep(object: &Config) -> bool {
 
 impl Listener {
     /// Adds a listener, of a kind that is left to chance.
-    pub(crate) fn add(informer: &SharedInformer<ConfigMap>, number: usize, rng: &mut Pcg32) -> Self {
+    pub(crate) fn add(
+        informer: &SharedInformer<ConfigMap>,
+        number: usize,
+        rng: &mut Pcg32,
+        setting: Setting,
+    ) -> Self {
         let kinds = ["quick", "slow", "panicking", "filtered", "polled", "slow and filtered"];
         let kind = kinds[rng.random_range(0..kinds.len())];
         let name = format!("{kind}-{number}");
@@ -44,12 +60,16 @@ impl Listener {
         }
         let seed = rng.random();
         let resync = [None, Some(0), Some(60), Some(150)][rng.random_range(0..4)].map(Duration::from_secs);
-        let temper = |listening| Temper {
-            listening,
+        let Setting { existed, shown, resyncs } = setting;
+        let slow = kind.contains("slow");
+        let temper = |listening: Listening<ConfigMap>| Temper {
+            // For one who is far behind, what was deleted and made anew may be one addition.
+            listening: if slow { listening } else { listening.expecting(existed) },
             rng: Pcg32::seed_from_u64(seed),
-            slow: kind.contains("slow"),
+            slow,
+            shown,
             panics: kind == "panicking",
-            resync,
+            resync: resync.filter(|_| resyncs),
         };
         let validator = match filtered {
             true => Validator::add_as(informer, &name, |listening| temper(listening).filter(keep)),
@@ -77,6 +97,7 @@ struct Temper {
     rng: Pcg32,
     slow: bool,
     panics: bool,
+    shown: Arc<Notify>,
     resync: Option<Duration>,
 }
 
@@ -100,6 +121,9 @@ impl EventHandler<ConfigMap> for Temper {
     }
 
     async fn on_update(&mut self, old: &Object<ConfigMap>, new: &Object<ConfigMap>) {
+        if old.ptr_eq(new) {
+            self.shown.notify_one();
+        }
         self.dawdle().await;
         self.listening.on_update(old, new).await;
         self.lose_it();

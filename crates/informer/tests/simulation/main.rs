@@ -11,6 +11,7 @@ mod moment;
 mod support;
 #[path = "../support/validator.rs"]
 mod validator;
+mod way;
 mod world;
 
 use std::{
@@ -89,12 +90,14 @@ fn play(seed: u64, story: &Story) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
+        // The world has its turn after each task, as tasks have: it writes while others are in the middle of things.
+        .event_interval(1)
         .build()
         .expect("a runtime");
     runtime.block_on(async { World::new(seed, Arc::clone(story)).live().await });
 }
 
-/// Handlers panic here by the thousand: only what was not planned is worth a line.
+/// Handlers and sources panic here by the thousand: only what was not planned is worth a line.
 fn keep_planned_panics_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

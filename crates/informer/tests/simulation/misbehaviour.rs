@@ -1,5 +1,7 @@
 //! Everything that a server and the network to it can do wrong.
 
+use std::sync::atomic::Ordering;
+
 use informer::{
     model::{Reason, ResourceVersion, Status},
     source::{SourceError, Unusable, WatchChange, WatchItem},
@@ -12,7 +14,7 @@ impl World {
     /// One thing goes wrong, or will.
     pub(crate) fn misbehave(&mut self) {
         let server = self.server.clone();
-        match self.rng.random_range(0..16) {
+        match self.rng.random_range(0..20) {
             0 | 1 => {
                 self.tell("compact");
                 server.compact();
@@ -55,12 +57,30 @@ impl World {
                 server.refuse_streaming(refused);
                 server.omit_initial_events_end(omitted);
             }
+            15 | 16 => self.panic(),
+            17 => {
+                let version = self.rng.random_range(self.oldest..=self.version());
+                self.tell(format_args!("a replica lags behind at {version}"));
+                for way in &self.ways {
+                    way.mishaps.replica.store(version, Ordering::SeqCst);
+                }
+            }
             _ => {
                 let objects = self.rng.random_range(0..10);
                 self.tell(format_args!("cut the next list after {objects}"));
                 server.cut_list_after(objects);
             }
         }
+    }
+
+    /// One of the sources panics, in the middle of something or when it is asked.
+    fn panic(&mut self) {
+        let (way, times) = (self.rng.random_range(0..self.ways.len()), self.rng.random_range(1..4));
+        let asked = self.rng.random();
+        self.tell(format_args!("source {way} panics {times} times, when asked: {asked}"));
+        let mishaps = &self.ways[way].mishaps;
+        let counter = if asked { &mishaps.requests } else { &mishaps.items };
+        counter.fetch_add(times, Ordering::SeqCst);
     }
 
     fn rewind(&mut self) {
@@ -72,7 +92,9 @@ impl World {
     }
 
     fn inject(&mut self) {
-        let objects = self.server.objects();
+        let mut objects = self.server.objects();
+        // What cannot be used is never told as something good, and never leaves the cache with an older state.
+        objects.retain(|object| self.is_usable(object));
         // What is injected goes into all watches, and an object of another namespace is no duplicate there.
         let usable = !objects.is_empty() && self.scope.len() == NAMESPACES.len() && !self.rewound;
         let some = usable.then(|| objects[self.rng.random_range(0..objects.len())].clone());

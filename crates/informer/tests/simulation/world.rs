@@ -1,7 +1,13 @@
 //! A server, an informer and the listeners, and everything that can happen to them.
 
-use std::{collections::BTreeSet, fmt::Display, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::Display,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use informer::{
     SharedInformer,
     model::ObjectKey,
@@ -13,20 +19,29 @@ use informer::{
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{
+    sync::Notify,
+    task::{JoinHandle, yield_now},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Story,
-    listeners::Listener,
+    listeners::{Listener, Setting},
     moment::Past,
-    support::{data_keys, key},
+    support::{Config, data_keys, key},
+    way::{Births, Way},
 };
 
 /// An object with this among its data is refused by the transform, if there is one.
 pub(crate) const REFUSED: &str = "refused";
 /// How often the transform has changed an object; more than once is a mistake.
 pub(crate) const TRANSFORMED: &str = "transformed";
+
+/// How many objects there are in a namespace, at most: a few, or more than are applied in one step.
+const FEW: usize = 8;
+const MANY: usize = 800;
 
 /// Where objects are written. An informer covers all of them, or some as a list of namespaces.
 pub(crate) const NAMESPACES: [&str; 3] = ["a", "b", "c"];
@@ -36,6 +51,15 @@ pub(crate) struct World {
     story: Story,
     pub(crate) server: MemorySource<ConfigMap>,
     pub(crate) informer: SharedInformer<ConfigMap>,
+    /// Its sources.
+    pub(crate) ways: Vec<Way>,
+    births: Births,
+    /// So many objects in each namespace: a few, or more than are applied in one step.
+    names: usize,
+    /// How often everything is shown again.
+    resync: Duration,
+    /// A handler is being shown everything again.
+    shown: Arc<Notify>,
     /// The namespaces that the informer covers.
     pub(crate) scope: Vec<&'static str>,
     pub(crate) transforms: bool,
@@ -67,15 +91,24 @@ impl World {
     pub(crate) fn new(seed: u64, story: Story) -> Self {
         let mut rng = Pcg32::seed_from_u64(seed);
         let server = MemorySource::new();
-        let several = rng.random_bool(0.3);
+        let names = if rng.random_bool(0.05) { MANY } else { FEW };
+        let several = rng.random_bool(if names == MANY { 0.8 } else { 0.4 });
         let scope = if several { NAMESPACES[..2].to_vec() } else { NAMESPACES.to_vec() };
-        let builder = match several {
-            true => SharedInformer::builder(server.scoped(scope[0])).source(server.scoped(scope[1])),
-            false => SharedInformer::builder(server.clone()),
+        let ways = match several {
+            true => scope.iter().map(|namespace| Way::new(server.scoped(namespace))).collect(),
+            false => vec![Way::new(server.clone())],
         };
+        let forbidden = rng.random_bool(0.2).then(|| rng.random_range(0..ways.len()));
+        if let Some(forbidden) = forbidden {
+            ways[forbidden].mishaps.forbidden.store(true, Ordering::SeqCst);
+        }
+        let builder = SharedInformer::builder(ways[0].clone());
+        let builder = ways[1..].iter().fold(builder, |builder, way| builder.source(way.clone()));
         let queue = if rng.random() { QueueKind::InOrder } else { QueueKind::PerKey };
         let streaming = rng.random();
         let resync = Duration::from_secs([0, 60, 200][rng.random_range(0..3)]);
+        // A slow handler must have heard of all of them before the next time.
+        let resync = if names == MANY { Duration::from_secs(200) } else { resync };
         let mut builder = builder
             .name("simulated")
             .seed(rng.random())
@@ -98,6 +131,11 @@ impl World {
             story,
             server,
             informer,
+            births: Births::new(ways.clone()),
+            ways,
+            names,
+            resync,
+            shown: Arc::default(),
             scope,
             transforms,
             exact: queue == QueueKind::InOrder && !several,
@@ -116,7 +154,7 @@ impl World {
             writes: 0,
         };
         world.tell(format_args!(
-            "{queue:?}, streaming: {streaming}, page size {page_size:?}, resync {resync:?}, transform: {transforms}, namespaces {:?}",
+            "{queue:?}, streaming: {streaming}, page size {page_size:?}, resync {resync:?}, transform: {transforms}, {names} names, forbidden: {forbidden:?}, namespaces {:?}",
             world.scope
         ));
         world
@@ -128,7 +166,8 @@ impl World {
 
     /// Plays the whole life.
     pub(crate) async fn live(mut self) {
-        for _ in 0..self.rng.random_range(0..10) {
+        let most = if self.names == MANY { 3 * MANY } else { 10 };
+        for _ in 0..self.rng.random_range(0..most) {
             self.write();
         }
         let start_at = self.rng.random_range(0..4);
@@ -158,6 +197,7 @@ impl World {
 
     async fn step(&mut self) {
         match self.rng.random_range(0..100) {
+            0..10 if self.names == MANY => self.rush().await,
             0..30 => self.write(),
             30..32 => {
                 let count = self.rng.random_range(2..60);
@@ -168,6 +208,7 @@ impl World {
             60..70 => self.listen(),
             70..75 => self.leave().await,
             75..77 => self.index(),
+            77..79 => self.rush().await,
             _ => self.misbehave(),
         }
     }
@@ -184,6 +225,18 @@ impl World {
         sleep(Duration::from_millis(millis)).await;
     }
 
+    /// Writes in the moment in which everything is shown again, while that is on its way.
+    async fn rush(&mut self) {
+        self.tell("writes follow the next resync");
+        // Of one that has been told before nothing is on its way any more.
+        let _ = self.shown.notified().now_or_never();
+        let _ = timeout(self.resync, self.shown.notified()).await;
+        for _ in 0..self.rng.random_range(1..60) {
+            self.write();
+            yield_now().await;
+        }
+    }
+
     // Who listens
 
     fn listen(&mut self) {
@@ -195,7 +248,13 @@ impl World {
         }
         if self.listeners.len() < 5 {
             let number = self.listeners.len() + self.removed.len();
-            let listener = Listener::add(&self.informer, number, &mut self.rng);
+            let (births, version) = (self.births.clone(), self.version());
+            let setting = Setting {
+                existed: Box::new(move |object: &Config| births.existed(object, version)),
+                shown: Arc::clone(&self.shown),
+                resyncs: self.names == FEW,
+            };
+            let listener = Listener::add(&self.informer, number, &mut self.rng, setting);
             if self.rewound {
                 listener.validator.allow_rewinding();
             }
@@ -226,7 +285,7 @@ impl World {
     // What is written
 
     fn some_key(&mut self) -> ObjectKey {
-        let (namespace, name) = (self.rng.random_range(0..3), self.rng.random_range(0..8));
+        let (namespace, name) = (self.rng.random_range(0..3), self.rng.random_range(0..self.names));
         key(&format!("{}/o{name}", NAMESPACES[namespace]))
     }
 
@@ -268,6 +327,7 @@ impl World {
         let version =
             self.server.put(ConfigMap { metadata, data, ..ConfigMap::default() }).expect("it has a name");
         self.tell(format_args!("put {key}@{version} k{k}{}", if refused { " refused" } else { "" }));
+        self.births.note(&self.server.get(key).expect("it was written"));
         // After a rewinding the same version is given out again.
         self.spoiled.remove(&(key.clone(), version.to_string()));
         self.written(key, !(refused && self.transforms));
@@ -292,7 +352,10 @@ impl World {
 
     fn written(&mut self, key: &ObjectKey, usable: bool) {
         self.writes += 1;
-        self.past.written(&self.server, key, usable);
+        // Of many objects only the end is looked at: remembering each moment of them would be most of the work.
+        if self.names == FEW {
+            self.past.written(&self.server, key, usable);
+        }
         self.needs_list |= self.rewound || self.losing > 0;
         self.losing = self.losing.saturating_sub(1);
         self.highest = self.highest.max(self.version());

@@ -41,7 +41,11 @@ pub(crate) struct Listening<K> {
     record: Arc<Mutex<Record<K>>>,
     rewound: Arc<AtomicBool>,
     cache: Store<K>,
+    /// Which objects may be told as initial; all of them if nobody says.
+    existed: Option<Existed<K>>,
 }
+
+type Existed<K> = Box<dyn Fn(&Object<K>) -> bool + Send + Sync>;
 
 impl<K: Resource + Send + Sync + 'static> Validator<K> {
     /// Adds a validator to an informer.
@@ -123,7 +127,13 @@ impl<K: Resource + Send + Sync + 'static> Listening<K> {
     fn new(cache: Store<K>, name: &str) -> Self {
         let (violations, story, known) = Default::default();
         let record = Arc::new(Mutex::new(Record { name: name.to_owned(), known, story, violations }));
-        Self { record, rewound: Arc::new(AtomicBool::new(false)), cache }
+        Self { record, rewound: Arc::new(AtomicBool::new(false)), cache, existed: None }
+    }
+
+    /// Says which objects may be told as initial.
+    pub(crate) fn expecting(mut self, existed: impl Fn(&Object<K>) -> bool + Send + Sync + 'static) -> Self {
+        self.existed = Some(Box::new(existed));
+        self
     }
 
     /// Hears an event.
@@ -161,6 +171,10 @@ impl<K: Resource + Send + Sync + 'static> Listening<K> {
     fn added(&self, object: &Object<K>, initial: bool) {
         self.heard(("added", object, initial), |record| {
             self.is_cached(object)?;
+            let existed = self.existed.as_ref().is_none_or(|existed| existed(object));
+            if initial && !existed && !self.rewound.load(Ordering::SeqCst) {
+                return Err("initial, but it came later".to_owned());
+            }
             match record.known.insert(object.key().clone(), object.clone()) {
                 Some(known) => Err(format!("added what is there already: {known:?}")),
                 None => Ok(()),

@@ -115,7 +115,7 @@ impl Selector {
 
     /// Whether all requirements hold for these labels.
     pub fn matches(&self, labels: &(impl LabelSource + ?Sized)) -> bool {
-        self.0.iter().all(|requirement| requirement.matches(labels))
+        labels.satisfies(&self.0)
     }
 
     /// Whether there is no requirement, so that every object matches.

@@ -195,7 +195,11 @@ impl Requirement {
 
     /// Whether the requirement holds for these labels.
     pub fn matches(&self, labels: &(impl LabelSource + ?Sized)) -> bool {
-        let value = labels.label(&self.key);
+        self.accepts(labels.label(&self.key))
+    }
+
+    /// Whether the requirement holds for a label with this value, or without the label.
+    pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
         match self.operator {
             Operator::Equals | Operator::DoubleEquals | Operator::In => self.names(value),
             Operator::NotEquals | Operator::NotIn => !self.names(value),

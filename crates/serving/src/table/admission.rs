@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
     AGE, Column, NAME,
     fields::{count, integer, is_set, items, selector_or_none, text},
@@ -124,7 +126,7 @@ static PRIORITY_LEVEL: &[Column] = &[
     AGE,
 ];
 
-fn number_or_none(object: &Value, pointer: &str) -> Value {
+fn number_or_none(object: &Json<'_>, pointer: &str) -> Value {
     match is_set(object, pointer) {
         true => integer(object, pointer).into(),
         false => "<none>".into(),

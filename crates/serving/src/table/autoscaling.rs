@@ -1,10 +1,11 @@
 //! Pod autoscalers and disruption budgets: how many pods there should and may be.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
-    AGE, Column, NAME,
+    AGE, Column, NAME, Row,
     fields::{integer, integer_or, is_set, items, quantity, shortened, text},
 };
 
@@ -49,7 +50,7 @@ static SCALE: &[Column] = &[
 /// How many metrics are shown.
 const SHOWN: usize = 2;
 
-fn targets(scaler: &Value, _: Timestamp) -> Value {
+fn targets(scaler: &Json<'_>, _: &Row) -> Value {
     let metrics = items(scaler, "/spec/metrics");
     // Version 1 knows one metric, in two fields of its own.
     let percentage = "/spec/targetCPUUtilizationPercentage";
@@ -61,16 +62,13 @@ fn targets(scaler: &Value, _: Timestamp) -> Value {
         return "<none>".into();
     }
     let statuses = items(scaler, "/status/currentMetrics");
-    let shown: Vec<String> = metrics
-        .iter()
-        .enumerate()
-        .map(|(index, metric)| target(metric, statuses.get(index).unwrap_or(&Value::Null)))
-        .collect();
+    let shown: Vec<String> =
+        metrics.iter().enumerate().map(|(index, metric)| target(metric, statuses.get(index))).collect();
     shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>(), SHOWN, ", ").into()
 }
 
 /// One metric: what is measured, and what it should be.
-fn target(metric: &Value, status: &Value) -> String {
+fn target(metric: &Json<'_>, status: Option<&Json<'_>>) -> String {
     let (field, by_name) = match text(metric, "/type") {
         "External" => ("external", false),
         "Pods" => ("pods", false),
@@ -79,40 +77,45 @@ fn target(metric: &Value, status: &Value) -> String {
         "ContainerResource" => ("containerResource", true),
         _ => return "<unknown type>".to_owned(),
     };
-    let (spec, status) = (&metric[field], &status[field]);
-    let current = |value: &str| match status.is_object() {
-        true => amount(status, &format!("/current/{value}")),
-        false => "<unknown>".to_owned(),
+    let spec = |place: &str| format!("/{field}/{place}");
+    let status = status.and_then(|status| status.get(field)).filter(|status| status.as_object().is_some());
+    let current = |value: &str| match status {
+        Some(status) => amount(status, &format!("/current/{value}")),
+        None => "<unknown>".to_owned(),
     };
-    let is_average = is_set(spec, "/target/averageValue");
+    let average = spec("target/averageValue");
+    let is_average = is_set(metric, &average);
     if by_name {
-        let name = text(spec, "/name");
+        let name = text(metric, &spec("name"));
         if is_average {
-            return format!("{name}: {}/{}", current("averageValue"), amount(spec, "/target/averageValue"));
+            return format!("{name}: {}/{}", current("averageValue"), amount(metric, &average));
         }
-        let current = percent(status, "/current/averageUtilization", "<unknown>");
-        return format!("{name}: {current}/{}", percent(spec, "/target/averageUtilization", "<auto>"));
+        let unknown = || "<unknown>".to_owned();
+        let current =
+            status.map_or_else(unknown, |status| percent(status, "/current/averageUtilization", "<unknown>"));
+        let wanted = percent(metric, &spec("target/averageUtilization"), "<auto>");
+        return format!("{name}: {current}/{wanted}");
     }
     match (field, is_average) {
-        ("pods", _) => format!("{}/{}", current("averageValue"), amount(spec, "/target/averageValue")),
+        ("pods", _) => format!("{}/{}", current("averageValue"), amount(metric, &average)),
         (_, true) => {
-            let measured = is_set(status, "/current/averageValue");
+            let measured = status.is_some_and(|status| is_set(status, "/current/averageValue"));
             let current = if measured { current("averageValue") } else { "<unknown>".to_owned() };
-            format!("{current}/{} (avg)", amount(spec, "/target/averageValue"))
+            format!("{current}/{} (avg)", amount(metric, &average))
         }
-        (_, false) => format!("{}/{}", current("value"), amount(spec, "/target/value")),
+        (_, false) => format!("{}/{}", current("value"), amount(metric, &spec("target/value"))),
     }
 }
 
 /// The quantity at a place; a server has this word for one that is missing.
-fn amount(object: &Value, pointer: &str) -> String {
+fn amount(object: &Json<'_>, pointer: &str) -> String {
     match object.pointer(pointer) {
-        None | Some(Value::Null) => "<nil>".to_owned(),
-        Some(value) => quantity(value),
+        Some(value) if !value.is_null() => quantity(value),
+        _ => "<nil>".to_owned(),
     }
 }
 
-fn percent(object: &Value, pointer: &str, missing: &str) -> String {
+fn percent(object: &Json<'_>, pointer: &str, missing: &str) -> String {
     match is_set(object, pointer) {
         true => format!("{}%", integer(object, pointer)),
         false => missing.to_owned(),
@@ -135,9 +138,9 @@ static DISRUPTION_BUDGET: &[Column] = &[
 ];
 
 /// A field that is an integer or a text such as `50%`.
-fn number_or_percent(budget: &Value, pointer: &str) -> Value {
-    match budget.pointer(pointer) {
-        Some(Value::String(text)) => text.as_str().into(),
+fn number_or_percent(budget: &Json<'_>, pointer: &str) -> Value {
+    match budget.pointer(pointer).map(Json::value) {
+        Some(Value::String(text)) => text.into(),
         Some(Value::Number(number)) => number.to_string().into(),
         _ => "N/A".into(),
     }

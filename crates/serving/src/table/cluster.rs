@@ -1,15 +1,16 @@
 //! Nodes, namespaces and what stands in them beside pods: settings, quotas, leases, classes.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
-    AGE, CREATED_AT, Column, NAME,
+    AGE, CREATED_AT, Column, NAME, Row,
     fields::{
         condition, count, entries, filled_or, flag, has_condition, integer, is_set, items, quantity,
-        quantity_of, shortened, text, text_or, texts,
+        shortened, text, text_or, texts,
     },
 };
 
@@ -119,7 +120,7 @@ static NODE: &[Column] = &[
     .wide(),
 ];
 
-fn node_status(node: &Value, _: Timestamp) -> Value {
+fn node_status(node: &Json<'_>, _: &Row) -> Value {
     // Of several conditions with one name the last counts.
     let ready = items(node, "/status/conditions").iter().rev().find(|ready| text(ready, "/type") == "Ready");
     let status = match ready.map(|ready| text(ready, "/status")) {
@@ -131,13 +132,13 @@ fn node_status(node: &Value, _: Timestamp) -> Value {
     format!("{status}{closed}").into()
 }
 
-fn node_roles(node: &Value, _: Timestamp) -> Value {
-    let role = |(key, value): (&'_ String, &'_ Value)| match key.strip_prefix("node-role.kubernetes.io/") {
+fn node_roles(node: &Json<'_>, _: &Row) -> Value {
+    let role = |(key, value): (Cow<'_, str>, &Json<'_>)| match key.strip_prefix("node-role.kubernetes.io/") {
         Some(role) => role.to_owned(),
-        None if key == "kubernetes.io/role" => value.as_str().unwrap_or("").to_owned(),
+        None if key == "kubernetes.io/role" => text(value, "").to_owned(),
         None => String::new(),
     };
-    let labels = entries(node, "/metadata/labels").into_iter().flatten();
+    let labels = entries(node, "/metadata/labels").into_iter();
     let roles: BTreeSet<String> = labels.map(role).filter(|role| !role.is_empty()).collect();
     match roles.is_empty() {
         true => "<none>".into(),
@@ -145,7 +146,7 @@ fn node_roles(node: &Value, _: Timestamp) -> Value {
     }
 }
 
-fn address(node: &Value, r#type: &str) -> Value {
+fn address(node: &Json<'_>, r#type: &str) -> Value {
     let mut addresses = items(node, "/status/addresses").iter();
     let first = addresses.find(|address| text(address, "/type") == r#type);
     first.map_or("<none>", |address| text(address, "/address")).into()
@@ -187,11 +188,11 @@ static RESOURCE_QUOTA: &[Column] = &[
     AGE,
 ];
 
-fn used_of_hard(quota: &Value, is_shown: fn(&str) -> bool) -> Value {
-    let hard =
-        entries(quota, "/status/hard").into_iter().flatten().filter(|(resource, _)| is_shown(resource));
+fn used_of_hard(quota: &Json<'_>, is_shown: fn(&str) -> bool) -> Value {
+    let hard = entries(quota, "/status/hard").into_iter().filter(|(resource, _)| is_shown(resource));
+    let used = entries(quota, "/status/used");
     let shown = hard.map(|(resource, hard)| {
-        let used = quantity_of(quota, "/status/used", resource);
+        let used = used.get(&resource).map_or_else(|| "0".to_owned(), |used| quantity(used));
         format!("{resource}: {used}/{}", quantity(hard))
     });
     shown.collect::<Vec<_>>().join(", ").into()
@@ -254,7 +255,7 @@ static COMPONENT_STATUS: &[Column] = &[
     }),
 ];
 
-fn healthy(component: &Value) -> Option<&Value> {
+fn healthy<'v, 'j>(component: &'v Json<'j>) -> Option<&'v Json<'j>> {
     items(component, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy")
 }
 
@@ -264,8 +265,9 @@ static STORAGE_VERSION: &[Column] = &[
         text_or(version, "/status/commonEncodingVersion", "<unset>").into()
     }),
     Column::new("StorageVersions", "The version that each server writes.", |version, _| {
-        let server =
-            |server: &Value| format!("{}={}", text(server, "/apiServerID"), text(server, "/encodingVersion"));
+        let server = |server: &Json<'_>| {
+            format!("{}={}", text(server, "/apiServerID"), text(server, "/encodingVersion"))
+        };
         let servers: Vec<String> = items(version, "/status/storageVersions").iter().map(server).collect();
         match shortened(&servers.iter().map(String::as_str).collect::<Vec<_>>(), 3, ",") {
             none if none.is_empty() => "<unset>".into(),
@@ -285,7 +287,7 @@ static MIGRATION: &[Column] = &[
         }
     }),
     Column::new("Status", "How far the migration is.", |migration, _| {
-        let is_told = |condition: &&Value| {
+        let is_told = |condition: &&Json<'_>| {
             let told = matches!(text(condition, "/type"), "Running" | "Failed" | "Succeeded");
             told && text(condition, "/status") == "True"
         };

@@ -3,11 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 
-use super::{
-    definition, duration,
-    fields::{integer, items, text},
-    json_path::JsonPath,
-};
+use crate::json::Json;
+
+use super::{definition, duration, json_path::JsonPath};
 
 /// One column that a CustomResourceDefinition adds to the table of its objects.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -29,18 +27,19 @@ pub struct PrinterColumn {
 impl PrinterColumn {
     /// The columns that a CustomResourceDefinition (`apiextensions.k8s.io/v1`) gives to a version.
     pub fn of_crd(definition: &Value, version: &str) -> Vec<Self> {
-        let named = |candidate: &&Value| text(candidate, "/name") == version;
-        let version = items(definition, "/spec/versions").iter().find(named).unwrap_or(&Value::Null);
-        let own = |column: &Value, field: &str| text(column, field).to_owned();
+        let own = |column: &Value, field: &str| column[field].as_str().unwrap_or_default().to_owned();
         let column = |column: &Value| Self {
-            name: own(column, "/name"),
-            r#type: own(column, "/type"),
-            format: own(column, "/format"),
-            description: own(column, "/description"),
-            priority: i32::try_from(integer(column, "/priority")).unwrap_or_default(),
-            json_path: own(column, "/jsonPath"),
+            name: own(column, "name"),
+            r#type: own(column, "type"),
+            format: own(column, "format"),
+            description: own(column, "description"),
+            priority: column["priority"].as_i64().and_then(|it| it.try_into().ok()).unwrap_or_default(),
+            json_path: own(column, "jsonPath"),
         };
-        items(version, "/additionalPrinterColumns").iter().map(column).collect()
+        let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+        let served = versions.find(|served| served["name"] == version);
+        let columns = served.and_then(|served| served["additionalPrinterColumns"].as_array());
+        columns.into_iter().flatten().map(column).collect()
     }
 }
 
@@ -69,6 +68,11 @@ pub(super) fn columns(defined: &[PrinterColumn]) -> Vec<CustomColumn> {
 }
 
 impl CustomColumn {
+    /// Whether its cells change with the time.
+    pub(super) fn is_aging(&self) -> bool {
+        self.column.r#type == "date"
+    }
+
     pub(super) fn definition(&self) -> Value {
         let PrinterColumn { name, r#type, format, description, priority, json_path } = &self.column;
         let description = match description.as_str() {
@@ -79,14 +83,16 @@ impl CustomColumn {
     }
 
     /// The first value that the path finds, if it is of the column's type. Other values are not shown.
-    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        let Some(&value) = self.path.find(object).first() else { return Value::Null };
+    pub(super) fn cell(&self, object: &Json<'_>, now: Timestamp) -> Value {
+        let Some(value) = self.path.find(object).first().map(|found| found.value()) else {
+            return Value::Null;
+        };
         let cell = match (self.column.r#type.as_str(), value) {
-            ("string", _) => Some(printed(value).into()),
-            ("integer", Value::Number(number)) => truncated(number).map(Value::from),
-            ("number", Value::Number(number)) => Some(as_integer_if_even(number)),
-            ("boolean", Value::Bool(truth)) => Some((*truth).into()),
-            ("date", Value::String(time)) => Some(age(time, value, now).into()),
+            ("string", value) => Some(printed(value).into()),
+            ("integer", Value::Number(number)) => truncated(&number).map(Value::from),
+            ("number", Value::Number(number)) => Some(as_integer_if_even(&number)),
+            ("boolean", Value::Bool(truth)) => Some(truth.into()),
+            ("date", Value::String(time)) => Some(age(&time, now).into()),
             _ => None,
         };
         cell.unwrap_or(Value::Null)
@@ -94,7 +100,7 @@ impl CustomColumn {
 }
 
 /// A value in a column of text: maps and lists as JSON, everything else as it reads.
-fn printed(value: &Value) -> String {
+fn printed(value: Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
         Value::Bool(truth) => truth.to_string(),
@@ -102,7 +108,7 @@ fn printed(value: &Value) -> String {
             Some(float) => printed_float(float),
             None => number.to_string(),
         },
-        Value::String(text) => text.clone(),
+        Value::String(text) => text,
         // A server makes its JSON safe to stand in HTML.
         Value::Array(_) | Value::Object(_) => value
             .to_string()
@@ -142,10 +148,10 @@ fn as_integer_if_even(number: &Number) -> Value {
     }
 }
 
-fn age(time: &str, value: &Value, now: Timestamp) -> String {
+fn age(time: &str, now: Timestamp) -> String {
     let is_missing = matches!(time, "" | "null");
     match is_missing || time.parse::<Timestamp>().is_ok() {
-        true => duration::since(value, "", now),
+        true => duration::ago(time, now),
         false => "<invalid>".to_owned(),
     }
 }
@@ -154,6 +160,8 @@ fn age(time: &str, value: &Value, now: Timestamp) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    use crate::json::Outline;
 
     fn column(r#type: &str, json_path: &str) -> PrinterColumn {
         PrinterColumn {
@@ -166,8 +174,11 @@ mod tests {
 
     fn cell(r#type: &str, value: Value) -> Value {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        let columns = columns(&[column(r#type, ".spec.x")]);
-        columns[0].cell(&json!({ "spec": { "x": value } }), now)
+        shown(&columns(&[column(r#type, ".spec.x")])[0], &json!({ "spec": { "x": value } }), now)
+    }
+
+    fn shown(column: &CustomColumn, object: &Value, now: Timestamp) -> Value {
+        column.cell(&Outline::of(&object.to_string()).root(), now)
     }
 
     #[test]
@@ -211,9 +222,9 @@ mod tests {
     fn of_several_values_the_first_is_shown_and_of_none_nothing() {
         let columns = columns(&[column("string", ".spec.hosts[*]"), column("string", ".spec.hosts[7]")]);
         let object = json!({ "spec": { "hosts": ["a", "b"] } });
-        assert_eq!(columns[0].cell(&object, Timestamp::UNIX_EPOCH), json!("a"));
-        assert_eq!(columns[1].cell(&object, Timestamp::UNIX_EPOCH), Value::Null);
-        assert_eq!(columns[0].cell(&json!("no object"), Timestamp::UNIX_EPOCH), Value::Null);
+        assert_eq!(shown(&columns[0], &object, Timestamp::UNIX_EPOCH), json!("a"));
+        assert_eq!(shown(&columns[1], &object, Timestamp::UNIX_EPOCH), Value::Null);
+        assert_eq!(shown(&columns[0], &json!("no object"), Timestamp::UNIX_EPOCH), Value::Null);
     }
 
     #[test]

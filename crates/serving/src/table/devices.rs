@@ -52,11 +52,12 @@ static TAINT_RULE: &[Column] = &[
     Column::new("Effect", "What the taint does to claims and pods.", |rule, _| {
         text(rule, "/spec/taint/effect").into()
     }),
-    Column::new("TimeAdded", "How long ago the taint was added.", |rule, now| {
+    Column::new("TimeAdded", "How long ago the taint was added.", |rule, row| {
         match is_set(rule, "/spec/taint/timeAdded") {
-            true => duration::since(rule, "/spec/taint/timeAdded", now).into(),
+            true => duration::since(rule, "/spec/taint/timeAdded", row.now).into(),
             false => "".into(),
         }
-    }),
+    })
+    .aging(),
     AGE,
 ];

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
-    AGE, Column, NAME,
+    AGE, Column, NAME, Row,
     fields::{filled_or, integer, is_set, items, labels, selector_or_none, shortened, text, text_or, texts},
 };
 
@@ -46,11 +47,11 @@ static SERVICE: &[Column] = &[
     .wide(),
 ];
 
-fn service_type(service: &Value) -> &str {
+fn service_type<'v>(service: &'v Json<'_>) -> &'v str {
     filled_or(service, "/spec/type", "ClusterIP")
 }
 
-fn service_port(port: &Value) -> String {
+fn service_port(port: &Json<'_>) -> String {
     let (number, protocol) = (integer(port, "/port"), filled_or(port, "/protocol", "TCP"));
     match integer(port, "/nodePort") {
         ..=0 => format!("{number}/{protocol}"),
@@ -58,7 +59,7 @@ fn service_port(port: &Value) -> String {
     }
 }
 
-fn external_ip(service: &Value, _: Timestamp) -> Value {
+fn external_ip(service: &Json<'_>, _: &Row) -> Value {
     let external = texts(service, "/spec/externalIPs");
     match service_type(service) {
         "ClusterIP" | "NodePort" if external.is_empty() => "<none>".into(),
@@ -79,7 +80,7 @@ fn external_ip(service: &Value, _: Timestamp) -> Value {
 }
 
 /// The addresses of a load balancer, in order, each once.
-fn load_balancer_addresses(object: &Value) -> String {
+fn load_balancer_addresses(object: &Json<'_>) -> String {
     let ingress = items(object, "/status/loadBalancer/ingress").iter();
     let addresses: BTreeSet<&str> = ingress
         .map(|point| filled_or(point, "/ip", text(point, "/hostname")))
@@ -102,9 +103,9 @@ static ENDPOINTS: &[Column] = &[
 ];
 
 /// Each port on each address; the addresses alone where there are no ports.
-fn subset_endpoints(subset: &Value) -> Vec<String> {
+fn subset_endpoints(subset: &Json<'_>) -> Vec<String> {
     let addresses = || items(subset, "/addresses").iter().map(|address| text(address, "/ip"));
-    let at_port = |port: &Value| {
+    let at_port = |port: &Json<'_>| {
         let number = integer(port, "/port");
         addresses().map(move |ip| match ip.contains(':') {
             true => format!("[{ip}]:{number}"),
@@ -123,7 +124,7 @@ static ENDPOINT_SLICE: &[Column] = &[
         text(slice, "/addressType").into()
     }),
     Column::new("Ports", "The ports of each endpoint.", |slice, _| {
-        let port = |port: &Value| match is_set(port, "/port") {
+        let port = |port: &Json<'_>| match is_set(port, "/port") {
             true => integer(port, "/port").to_string(),
             false => text(port, "/name").to_owned(),
         };
@@ -161,9 +162,9 @@ static INGRESS: &[Column] = &[
 ];
 
 /// The first hosts of some rules. A rule for all hosts takes no place in the list, but counts.
-fn hosts(rules: &[Value]) -> String {
+fn hosts(rules: &[Json<'_>]) -> String {
     let mut named = rules.iter().enumerate().filter(|(_, rule)| !text(rule, "/host").is_empty());
-    let shown: Vec<(usize, &Value)> = named.by_ref().take(SHOWN).collect();
+    let shown: Vec<(usize, &Json<'_>)> = named.by_ref().take(SHOWN).collect();
     let names = shown.iter().map(|(_, rule)| text(rule, "/host")).collect::<Vec<_>>().join(",");
     match shown.last() {
         None => "*".to_owned(),

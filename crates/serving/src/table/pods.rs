@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::json::Json;
+
 use super::{
-    AGE, Column, NAME, duration,
+    AGE, Column, NAME, Row, duration,
     fields::{filled_or, flag, has_condition, integer, is_set, is_terminating, items, labels, text},
     workloads::{CONTAINERS_OF_TEMPLATE, IMAGES_OF_TEMPLATE},
 };
@@ -19,23 +21,24 @@ pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [Column]> {
 
 pub(super) static POD: &[Column] = &[
     NAME,
-    Column::new("Ready", "How many of the containers are ready.", |pod, _| {
-        let summary = Summary::of(pod);
+    Column::new("Ready", "How many of the containers are ready.", |pod, row| {
+        let summary = summary(pod, row);
         format!("{}/{}", summary.ready, summary.containers).into()
     }),
-    Column::new("Status", "What the containers are doing, in one word.", |pod, _| {
-        Summary::of(pod).reason.into()
+    Column::new("Status", "What the containers are doing, in one word.", |pod, row| {
+        summary(pod, row).reason.as_str().into()
     }),
-    Column::new("Restarts", "How often containers were restarted, and when last.", |pod, now| {
-        let restarts = Summary::of(pod).restarts;
+    Column::new("Restarts", "How often containers were restarted, and when last.", |pod, row| {
+        let restarts = &summary(pod, row).restarts;
         match restarts.last {
             Some(last) if restarts.count != 0 => {
-                let ago = duration::human(now.duration_since(last));
+                let ago = duration::human(row.now.duration_since(last));
                 format!("{} ({ago} ago)", restarts.count).into()
             }
             _ => restarts.count.to_string().into(),
         }
-    }),
+    })
+    .aging(),
     AGE,
     Column::new("IP", "The first address of the pod.", |pod, _| {
         let first = filled_or(pod, "/status/podIPs/0/ip", text(pod, "/status/podIP"));
@@ -71,7 +74,7 @@ static TEMPLATE: &[Column] = &[
 ];
 
 /// The mark on the row of a pod that ran to its end.
-pub(super) fn row_conditions(pod: &Value) -> Option<Value> {
+pub(super) fn row_conditions(pod: &Json<'_>) -> Option<Value> {
     let phase = text(pod, "/status/phase");
     let message = match phase {
         "Succeeded" => "The pod has completed successfully.",
@@ -82,7 +85,8 @@ pub(super) fn row_conditions(pod: &Value) -> Option<Value> {
 }
 
 /// What the columns of a pod tell together.
-struct Summary {
+#[derive(Debug)]
+pub(super) struct Summary {
     ready: usize,
     /// Sidecars count as containers; init containers that end do not.
     containers: usize,
@@ -90,17 +94,21 @@ struct Summary {
     restarts: Restarts,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Restarts {
     count: i64,
     last: Option<Timestamp>,
 }
 
 impl Restarts {
-    fn add(&mut self, status: &Value) {
+    fn add(&mut self, status: &Json<'_>) {
         self.count = self.count.saturating_add(integer(status, "/restartCount"));
         self.last = self.last.max(duration::time(status, "/lastState/terminated/finishedAt"));
     }
+}
+
+fn summary<'r>(pod: &Json<'_>, row: &'r Row) -> &'r Summary {
+    row.pod.get_or_init(|| Summary::of(pod))
 }
 
 /// How far the init containers are.
@@ -113,7 +121,7 @@ struct Initialization {
 }
 
 impl Summary {
-    fn of(pod: &Value) -> Self {
+    fn of(pod: &Json<'_>) -> Self {
         let init = Initialization::of(pod);
         let sidecars = items(pod, "/spec/initContainers").iter().filter(|spec| is_sidecar(spec)).count();
         let mut summary = Self {
@@ -137,7 +145,7 @@ impl Summary {
     }
 
     /// Counts the main containers and gives the reason of the first that has one to tell.
-    fn add_containers(&mut self, pod: &Value, mut reason: String) -> String {
+    fn add_containers(&mut self, pod: &Json<'_>, mut reason: String) -> String {
         let mut running = false;
         let mut error = None;
         for status in items(pod, "/status/containerStatuses").iter().rev() {
@@ -166,7 +174,7 @@ impl Summary {
 }
 
 impl Initialization {
-    fn of(pod: &Value) -> Self {
+    fn of(pod: &Json<'_>) -> Self {
         let (mut restarts, mut sidecar_restarts) = (Restarts::default(), Restarts::default());
         let mut ready_sidecars = 0;
         let specs = items(pod, "/spec/initContainers");
@@ -200,8 +208,8 @@ impl Initialization {
 }
 
 /// What the pod as a whole says about itself.
-fn pod_reason(pod: &Value) -> &str {
-    let is_gated = |condition: &&Value| {
+fn pod_reason<'v>(pod: &'v Json<'_>) -> &'v str {
+    let is_gated = |condition: &&Json<'_>| {
         text(condition, "/type") == "PodScheduled" && text(condition, "/reason") == "SchedulingGated"
     };
     match items(pod, "/status/conditions").iter().find(is_gated) {
@@ -211,7 +219,7 @@ fn pod_reason(pod: &Value) -> &str {
 }
 
 /// Why a container ended.
-fn end_reason(status: &Value) -> String {
+fn end_reason(status: &Json<'_>) -> String {
     let reason = text(status, "/state/terminated/reason");
     match integer(status, "/state/terminated/signal") {
         _ if !reason.is_empty() => reason.to_owned(),
@@ -221,6 +229,6 @@ fn end_reason(status: &Value) -> String {
 }
 
 /// Whether an init container is one that keeps running beside the others.
-fn is_sidecar(container: &Value) -> bool {
+fn is_sidecar(container: &Json<'_>) -> bool {
     text(container, "/restartPolicy") == "Always"
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
     AGE, Column, NAME,
     fields::{items, text},
@@ -26,7 +28,7 @@ static BINDING: &[Column] = &[
     .wide(),
 ];
 
-fn subjects(binding: &Value, kind: &str) -> Value {
+fn subjects(binding: &Json<'_>, kind: &str) -> Value {
     let of_kind = items(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
     let shown = of_kind.map(|subject| match text(subject, "/namespace") {
         namespace if kind == "ServiceAccount" && !namespace.is_empty() => {

@@ -1,6 +1,6 @@
 //! Volumes, what claims them and what provides them.
 
-use serde_json::Value;
+use crate::json::Json;
 
 use super::{
     AGE, Column, NAME,
@@ -96,14 +96,14 @@ static CLAIM: &[Column] = &[
 ];
 
 /// Access modes by their short names, always in the same order.
-fn access_modes(object: &Value, pointer: &str) -> String {
+fn access_modes(object: &Json<'_>, pointer: &str) -> String {
     let known = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    let has = |mode: &str| items(object, pointer).iter().any(|item| item == mode);
+    let has = |mode: &str| items(object, pointer).iter().any(|item| text(item, "") == mode);
     let short = known.iter().filter(|(mode, _)| has(mode)).map(|(_, short)| *short);
     short.collect::<Vec<_>>().join(",")
 }

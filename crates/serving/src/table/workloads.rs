@@ -1,10 +1,11 @@
 //! What makes pods: deployments, replica sets, replication controllers, stateful and daemon sets, jobs.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::json::Json;
+
 use super::{
-    AGE, Column, NAME, duration,
+    AGE, Column, NAME, Row, duration,
     fields::{
         count, each_text, flag, has_condition, integer, integer_or, is_set, is_terminating, items, labels,
         selector, selector_or_none, text, text_or,
@@ -65,7 +66,7 @@ const READY_OF_DESIRED: Column =
     });
 
 /// How many pods an object asks for: one, unless it says so.
-fn replicas(object: &Value) -> i64 {
+fn replicas(object: &Json<'_>) -> i64 {
     integer_or(object, "/spec/replicas", 1)
 }
 
@@ -155,18 +156,19 @@ static JOB: &[Column] = &[
     NAME,
     Column::new("Status", "How far the job is.", job_status),
     Column::new("Completions", "How many pods succeeded, of how many must.", completions),
-    Column::new("Duration", "How long the job took, or takes so far.", |job, now| {
+    Column::new("Duration", "How long the job took, or takes so far.", |job, row| {
         let Some(start) = duration::time(job, "/status/startTime") else { return "".into() };
-        let end = duration::time(job, "/status/completionTime").unwrap_or(now);
+        let end = duration::time(job, "/status/completionTime").unwrap_or(row.now);
         duration::human(end.duration_since(start)).into()
-    }),
+    })
+    .aging(),
     AGE,
     CONTAINERS,
     IMAGES,
     SELECTOR,
 ];
 
-fn job_status(job: &Value, _: Timestamp) -> Value {
+fn job_status(job: &Json<'_>, _: &Row) -> Value {
     let has = |r#type| has_condition(job, r#type);
     match () {
         () if has("Complete") => "Complete",
@@ -180,7 +182,7 @@ fn job_status(job: &Value, _: Timestamp) -> Value {
     .into()
 }
 
-fn completions(job: &Value, _: Timestamp) -> Value {
+fn completions(job: &Json<'_>, _: &Row) -> Value {
     let succeeded = integer(job, "/status/succeeded");
     if is_set(job, "/spec/completions") {
         return format!("{succeeded}/{}", integer(job, "/spec/completions")).into();
@@ -203,12 +205,13 @@ static CRON_JOB: &[Column] = &[
     })
     .boolean(),
     Column::new("Active", "How many jobs run.", |object, _| count(object, "/status/active").into()).integer(),
-    Column::new("Last Schedule", "How long ago a job started.", |object, now| {
+    Column::new("Last Schedule", "How long ago a job started.", |object, row| {
         match is_set(object, "/status/lastScheduleTime") {
-            true => duration::since(object, "/status/lastScheduleTime", now).into(),
+            true => duration::since(object, "/status/lastScheduleTime", row.now).into(),
             false => "<none>".into(),
         }
-    }),
+    })
+    .aging(),
     AGE,
     Column::new("Containers", CONTAINERS_ARE, |object, _| {
         each_text(object, "/spec/jobTemplate/spec/template/spec/containers", "/name").into()

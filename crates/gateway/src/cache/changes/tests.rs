@@ -489,6 +489,14 @@ fn a_deletion_of_something_nobody_knows_is_no_change() {
 }
 
 #[test]
+fn going_back_in_time_is_counted_as_a_change() {
+    let (mut world, _) = mk_ring(Depth::default(), 5);
+    let before = world.changes().total();
+    world.rewind(0);
+    assert_eq!(world.changes().total(), before + 2, "the object as it was before, and its next change");
+}
+
+#[test]
 fn a_change_is_written_once_for_all_who_want_it_in_the_same_way() {
     let (world, mut cursor) = mk_ring(Depth::default(), 1);
     let change = world.changes().take(&mut cursor, ALL).expect("a change").remove(0);

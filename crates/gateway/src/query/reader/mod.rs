@@ -7,7 +7,6 @@
 //! However deep the object is, the stack is not: what is passed over is counted, and what is walked into is no
 //! deeper than the longest path.
 
-mod cursor;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -19,7 +18,7 @@ use informer_model::FieldValue;
 
 pub(crate) use paths::{PathListError, Paths};
 
-pub(super) use cursor::unquoted;
+pub(super) use informer_serving::json::unquoted;
 pub(super) use paths::parse_list;
 pub(super) use walk::{Place, Visitor};
 

@@ -1,5 +1,7 @@
 //! Several paths into an object, as the tree of their steps.
 
+use std::collections::HashSet;
+
 use informer_model::{FieldPath, FieldStep};
 
 /// Why a text is not a list of paths.
@@ -12,19 +14,22 @@ pub(crate) struct PathListError {
     pub(crate) expected: &'static str,
 }
 
-/// Reads paths with commas between them. `mark` reads what may stand before each of them, and answers the rest.
+/// Reads paths with commas between them. `mark` reads what may stand before each of them, and answers the rest. A path that
+/// comes again is left out.
 pub(in crate::query) fn parse_list<M>(
     text: &str,
     mark: impl Fn(&str) -> (M, &str),
 ) -> Result<Vec<(M, FieldPath)>, PathListError> {
     let error = |rest: &str, expected| PathListError { position: text.len() - rest.len(), expected };
-    let mut paths = Vec::new();
+    let (mut paths, mut seen) = (Vec::new(), HashSet::new());
     let mut rest = text;
     loop {
         let (marked, start) = mark(rest.trim_start_matches(' '));
         let (path, end) = FieldPath::parse_prefix(start)
             .map_err(|bad| error(start.get(bad.position..).unwrap_or_default(), bad.expected))?;
-        paths.push((marked, path));
+        if seen.insert(path.clone()) {
+            paths.push((marked, path));
+        }
         let end = end.trim_start_matches(' ');
         if end.is_empty() {
             return Ok(paths);
@@ -95,7 +100,7 @@ impl Paths {
     }
 
     /// How many paths there are.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::query) fn count(&self) -> usize {
         self.count
     }
 

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use super::{
-    cursor::{Cursor, unquoted},
-    paths::{Node, NodeId, Paths},
-};
+use informer_serving::json::{Cursor, unquoted};
+
+use super::paths::{Node, NodeId, Paths};
 
 /// Hears what lies along the paths, in the order of the text.
 pub(in crate::query) trait Visitor<'j> {
@@ -77,7 +76,7 @@ impl<'j, V: Visitor<'j>> Walk<'_, 'j, V> {
     /// The next member or element, or the end, of what was entered last.
     fn advance(&mut self) -> Option<()> {
         let (closing, around) = self.open.last().map(|open| (open.closing, open.at))?;
-        match self.cursor.next()? {
+        match self.cursor.peek()? {
             byte if byte == closing => return self.leave(),
             b',' => self.cursor.eat(b',')?,
             _ => {}
@@ -92,7 +91,7 @@ impl<'j, V: Visitor<'j>> Walk<'_, 'j, V> {
 
     /// Reads a name, and makes active what it leads to.
     fn member(&mut self, around: usize) -> Option<Place<'j>> {
-        self.cursor.next()?;
+        self.cursor.peek()?;
         let at = self.cursor.position();
         let quoted = self.cursor.string()?;
         self.cursor.eat(b':')?;
@@ -114,7 +113,7 @@ impl<'j, V: Visitor<'j>> Walk<'_, 'j, V> {
 
     /// Makes active what leads to the next element.
     fn element(&mut self) -> Option<Place<'j>> {
-        self.cursor.next()?;
+        self.cursor.peek()?;
         let open = self.open.last_mut()?;
         let index = open.elements;
         open.elements += 1;
@@ -127,7 +126,7 @@ impl<'j, V: Visitor<'j>> Walk<'_, 'j, V> {
 
     /// The value at which the active nodes from `first` on are: enters it if they lead on, else passes over it.
     fn value(&mut self, place: Place<'j>, first: usize) -> Option<()> {
-        let bracket = self.cursor.next()?;
+        let bracket = self.cursor.peek()?;
         let at = self.cursor.position();
         let nodes = self.nodes;
         let here = || self.active[first..].iter().map(|id| &nodes[*id]);

@@ -38,6 +38,10 @@ const OPENING: Duration = Duration::from_secs(60);
 const LIST_SILENCE: Duration = Duration::from_secs(90);
 /// How long a streaming list may say nothing before it is complete.
 const STREAMING_SILENCE: Duration = Duration::from_secs(30);
+/// A server's `Retry-After` counts up to this: nobody is sent away for good by a slip of the pen.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// No watch is asked to last longer, in seconds: servers read a number that fits.
+const LONGEST_WATCH: u64 = i32::MAX as u64 / 2;
 /// After this long without one, an internal error is the first of a new series.
 const QUIET_MINUTE: Duration = Duration::from_secs(60);
 
@@ -71,6 +75,8 @@ pub enum Input {
     Foreign(String),
     /// The watch is closed, by the server or by a failure.
     WatchClosed(Option<SourceError>),
+    /// The source panicked, and what it was asked for is lost. The panic said this.
+    Panicked(String),
     /// The probe was answered: what the list said of itself, and how many objects it had.
     Probed(Result<(PageEnd, u64), SourceError>),
     /// The time of [`Machine::deadline`] has come.
@@ -98,6 +104,9 @@ pub enum Action {
     Replace(ResourceVersion),
     /// Apply the event.
     Apply,
+    /// Apply the event if the cache has an older state of its object, and only then: everything up to this version
+    /// had been told before it.
+    ApplyLate(ResourceVersion),
     /// Every change up to this version has been applied.
     Bookmark(ResourceVersion),
     /// Do not apply the event, for this reason.
@@ -213,6 +222,12 @@ impl Machine {
         }
     }
 
+    /// A machine that takes over where another one ended, at the version that it had reached.
+    pub(crate) fn resume(mut self, last: ResourceVersion) -> Self {
+        self.last = last;
+        self
+    }
+
     /// Takes what happened at `now` (since any fixed moment) and says what to do.
     ///
     /// An input that does not fit the state is one that crossed an action on its way, like the last event of a
@@ -239,6 +254,7 @@ impl Machine {
                 actions.push(Action::Skip(what));
             }
             Input::WatchClosed(error) => self.closed(now, error, &mut actions),
+            Input::Panicked(message) => self.panicked(now, message, &mut actions),
             Input::Probed(answer) => self.probed(now, answer, &mut actions),
             Input::Timer => self.timer(now, &mut actions),
         }
@@ -306,6 +322,16 @@ impl Machine {
         actions.push(Action::Report(problem, remedy));
     }
 
+    fn panicked(&mut self, now: Duration, message: String, actions: &mut Vec<Action>) {
+        actions.push(match self.state {
+            State::Idle | State::Waiting { .. } => return,
+            State::Listing(_) => Action::CancelList,
+            State::Streaming { .. } | State::Watching(_) => Action::CloseWatch,
+        });
+        actions.push(Action::Discard);
+        self.end_round(now, Problem::Panicked(message), None, actions);
+    }
+
     fn rewatch_later(
         &mut self,
         now: Duration,
@@ -319,10 +345,16 @@ impl Machine {
     }
 
     fn wait(&mut self, now: Duration, at_least: Option<Duration>, then: Next) -> Duration {
-        let delay = self.delays.next(now, &mut self.rng).max(at_least.unwrap_or_default());
+        let at_least = at_least.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        let delay = self.delays.next(now, &mut self.rng).max(at_least);
         self.probing = None;
         self.state = State::Waiting { until: now.saturating_add(delay), then };
         delay
+    }
+
+    /// When a probe is due after `now`, if there are any.
+    fn next_probe(&self, now: Duration) -> Option<Duration> {
+        self.settings.probe_period.map(|period| now.saturating_add(period))
     }
 
     fn timer(&mut self, now: Duration, actions: &mut Vec<Action>) {

@@ -13,7 +13,7 @@ use crate::{
 impl Machine {
     pub(super) fn probe(&mut self, now: Duration, actions: &mut Vec<Action>) {
         self.probing = Some(self.last.clone());
-        self.probe_at = self.settings.probe_period.map(|period| now + period);
+        self.probe_at = self.next_probe(now);
         actions.push(Action::Probe(ListOptions { limit: Some(1), ..ListOptions::default() }));
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use informer_model::{ResourceVersion, Status};
 use rand::RngExt;
 
-use super::{Action, Machine, QUIET_MINUTE, SHORT_WATCH, State, Watching};
+use super::{Action, LONGEST_WATCH, Machine, QUIET_MINUTE, SHORT_WATCH, State, Watching};
 use crate::{
     reflector::{Problem, Remedy},
     source::{ListOptions, SourceError, WatchChange},
@@ -13,8 +13,8 @@ use crate::{
 
 impl Machine {
     pub(super) fn watch_timeout(&mut self) -> Duration {
-        let least = self.settings.watch_timeout.as_secs().max(1);
-        Duration::from_secs(self.rng.random_range(least..=least.saturating_mul(2)))
+        let least = self.settings.watch_timeout.as_secs().clamp(1, LONGEST_WATCH);
+        Duration::from_secs(self.rng.random_range(least..=2 * least))
     }
 
     pub(super) fn begin_watch(&mut self, now: Duration, suspicious: bool, actions: &mut Vec<Action>) {
@@ -44,8 +44,8 @@ impl Machine {
                 watching.heard = now;
                 let suspicious = watching.suspicious;
                 // Watches that never last as long as the period must not put the probe off for ever.
-                let due = self.settings.probe_period.map(|period| now + period);
-                self.probe_at = due.map(|due| self.probe_at.map_or(due, |before| before.min(due)));
+                let (due, before) = (self.next_probe(now), self.probe_at);
+                self.probe_at = due.map(|due| before.map_or(due, |before| before.min(due)));
                 if suspicious && self.probe_at.is_some() {
                     self.probe(now, actions);
                 }
@@ -128,7 +128,7 @@ impl Machine {
                 }
                 // The first ordered event after unordered ones has nothing to be compared with.
                 if version <= self.last {
-                    actions.push(Action::Skip("an event that is not newer than what was seen".to_owned()));
+                    actions.push(Action::ApplyLate(self.last.clone()));
                     return;
                 }
                 if let Some(lost) = self.audit.passing(&version, false) {
@@ -166,7 +166,7 @@ impl Machine {
                         unordered: false,
                         suspicious: false,
                     });
-                    self.probe_at = self.settings.probe_period.map(|period| now + period);
+                    self.probe_at = self.next_probe(now);
                 }
             }
             State::Watching(watching) => {
@@ -186,10 +186,11 @@ impl Machine {
         }
     }
 
+    /// Something came that is no event. A watch that has nothing else is not one to come back to at once.
     pub(super) fn hear(&mut self, now: Duration) {
         match &mut self.state {
             State::Streaming { quiet_since, .. } => *quiet_since = now,
-            State::Watching(watching) => (watching.events, watching.heard) = (true, now),
+            State::Watching(watching) => watching.heard = now,
             _ => {}
         }
     }

@@ -138,7 +138,9 @@ impl Answer {
             Part::Frame(frame) | Part::Envelope(frame) => {
                 wire.watch_item(&frame).map_err(|error| self.fail(error))
             }
-            Part::Skipped { beginning, reason } => Ok(wire.skipped_event(&beginning, &reason)),
+            Part::Skipped { beginning, reason } => {
+                wire.skipped_event(&beginning, &reason).map_err(|error| self.fail(error))
+            }
         }))
     }
 

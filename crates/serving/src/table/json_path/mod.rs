@@ -17,6 +17,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+use crate::json::Json;
+
 /// A path into an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPath(Vec<Step>);
@@ -79,13 +81,20 @@ impl JsonPath {
 
     /// The values that the path leads to. None where a field is missing, and none at all where a step finds
     /// something it is not for: an index that a list does not have, or a filter on what is no list.
-    pub(crate) fn find<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
+    pub(crate) fn find<'v, 'j>(&self, object: &'v Json<'j>) -> Vec<&'v Json<'j>> {
         walk(object, &self.0).unwrap_or_default()
     }
 }
 
-fn walk<'v>(object: &'v Value, steps: &[Step]) -> Result<Vec<&'v Value>, Misfit> {
-    let mut found = vec![object];
+fn walk<'v, 'j>(object: &'v Json<'j>, steps: &[Step]) -> Result<Vec<&'v Json<'j>>, Misfit> {
+    let mut at = object;
+    let mut steps = steps;
+    // Most paths are names alone, or begin with them.
+    while let [Step::Field(name), rest @ ..] = steps {
+        let Some(member) = at.get(name) else { return Ok(Vec::new()) };
+        (at, steps) = (member, rest);
+    }
+    let mut found = vec![at];
     for step in steps {
         found = step.walk(&found)?;
     }
@@ -93,27 +102,26 @@ fn walk<'v>(object: &'v Value, steps: &[Step]) -> Result<Vec<&'v Value>, Misfit>
 }
 
 impl Step {
-    fn walk<'v>(&self, from: &[&'v Value]) -> Result<Vec<&'v Value>, Misfit> {
+    fn walk<'v, 'j>(&self, from: &[&'v Json<'j>]) -> Result<Vec<&'v Json<'j>>, Misfit> {
         let mut found = Vec::new();
         for &value in from {
-            match (self, value) {
+            match (self, value.as_array()) {
                 (Self::Field(name), _) => found.extend(value.get(name)),
-                (Self::Any, Value::Object(fields)) => found.extend(fields.values()),
-                (Self::Any, Value::Array(items)) => found.extend(items),
-                (Self::Any, _) => {}
-                (Self::Filter(filter), Value::Array(items)) => {
+                (Self::Any, Some(items)) => found.extend(items),
+                (Self::Any, None) => found.extend(value.as_object().unwrap_or_default().into_values()),
+                (Self::Filter(filter), Some(items)) => {
                     for item in items {
                         if filter.accepts(item)? {
                             found.push(item);
                         }
                     }
                 }
-                (Self::Element(_) | Self::Slice { .. }, Value::Null) => {}
-                (Self::Element(index), Value::Array(items)) => {
+                (Self::Element(_) | Self::Slice { .. }, None) if value.is_null() => {}
+                (Self::Element(index), Some(items)) => {
                     let index = position(*index, items.len())?;
                     found.push(items.get(index).ok_or(Misfit)?);
                 }
-                (Self::Slice { from, to }, Value::Array(items)) => {
+                (Self::Slice { from, to }, Some(items)) => {
                     let first = from.map_or(Ok(0), |from| position(from, items.len()))?;
                     let end = to.map_or(Ok(items.len()), |to| position(to, items.len()))?;
                     if first == end {
@@ -122,7 +130,7 @@ impl Step {
                     }
                     found.extend(items.get(first..end).ok_or(Misfit)?);
                 }
-                (Self::Filter(_) | Self::Element(_) | Self::Slice { .. }, _) => return Err(Misfit),
+                (Self::Filter(_) | Self::Element(_) | Self::Slice { .. }, None) => return Err(Misfit),
             }
         }
         Ok(found)
@@ -137,7 +145,7 @@ fn position(index: i64, len: usize) -> Result<usize, Misfit> {
 }
 
 impl Filter {
-    fn accepts(&self, item: &Value) -> Result<bool, Misfit> {
+    fn accepts(&self, item: &Json<'_>) -> Result<bool, Misfit> {
         let left = self.left.values(item)?;
         let Some((comparison, right)) = &self.comparison else { return Ok(!left.is_empty()) };
         match (left.as_slice(), right.values(item)?.as_slice()) {
@@ -149,10 +157,10 @@ impl Filter {
 }
 
 impl Operand {
-    fn values<'v>(&'v self, item: &'v Value) -> Result<Vec<&'v Value>, Misfit> {
+    fn values(&self, item: &Json<'_>) -> Result<Vec<Value>, Misfit> {
         match self {
-            Self::Path(steps) => walk(item, steps),
-            Self::Literal(literal) => Ok(vec![literal]),
+            Self::Path(steps) => Ok(walk(item, steps)?.into_iter().map(Json::value).collect()),
+            Self::Literal(literal) => Ok(vec![literal.clone()]),
         }
     }
 }

@@ -3,14 +3,13 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::json;
 
 use super::*;
+use crate::json::Outline;
 
 fn find(path: &str, object: &Value) -> Vec<Value> {
-    JsonPath::parse(path)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .find(object)
-        .into_iter()
-        .cloned()
-        .collect()
+    let path = JsonPath::parse(path).unwrap_or_else(|error| panic!("{error}"));
+    let text = object.to_string();
+    let outline = Outline::of(&text);
+    path.find(&outline.root()).into_iter().map(Json::value).collect()
 }
 
 fn object() -> Value {
@@ -133,9 +132,10 @@ const STEP: &str = "`.`, `[` or the end";
 
 #[test]
 fn no_text_makes_the_parser_or_the_search_panic() {
-    let object = object();
+    let text = object().to_string();
+    let object = Outline::of(&text);
     let check = |text: &str| match JsonPath::parse(text) {
-        Ok(path) => drop(path.find(&object)),
+        Ok(path) => drop(path.find(&object.root())),
         Err(error) => assert!(text.is_char_boundary(error.position), "{error}"),
     };
     histories(&any::<String>(), |text| check(&text));

@@ -134,7 +134,7 @@ fn condition(r#type: &str, status: &str, reason: &str) -> Value {
 
 /// READY, STATUS and RESTARTS.
 fn summary(pod: Pod) -> String {
-    let cells = Columns::of("", "pods").cells(&pod.object(), now());
+    let cells = cells(&Columns::of("", "pods"), &pod.object(), now());
     cells[1..4].iter().map(|cell| cell.as_str().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
@@ -242,7 +242,7 @@ fn a_deleted_pod_is_terminating_unless_it_is_done_or_lost() {
 
 #[test]
 fn the_row_of_a_pod_that_ran_to_its_end_is_marked() {
-    let row = |group, phase| Columns::of(group, "pods").row(&Pod { phase, ..pod() }.object(), None, now());
+    let row = |group, phase| row(&Columns::of(group, "pods"), &Pod { phase, ..pod() }.object());
     assert_eq!(
         row("", "Succeeded")["conditions"],
         json!([{

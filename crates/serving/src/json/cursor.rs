@@ -1,23 +1,30 @@
 //! A place in the JSON text of an object, and quick ways forward from it.
-//!
-//! The text was JSON when it was stored, so nothing is checked here. What answers `None` met the end, or
-//! something that is not JSON: the reader then stops where it is.
 
 use std::borrow::Cow;
 
 /// Reads on in JSON.
-pub(super) struct Cursor<'j> {
+///
+/// The text was JSON when it was stored, so nothing is checked here. What answers `None` met the end, or something
+/// that is not JSON: the reader then stops where it is.
+#[derive(Debug)]
+pub struct Cursor<'j> {
     json: &'j str,
     at: usize,
 }
 
 impl<'j> Cursor<'j> {
-    pub(super) fn new(json: &'j str) -> Self {
-        Self { json, at: 0 }
+    /// At the beginning of a text.
+    pub fn new(json: &'j str) -> Self {
+        Self::at(json, 0)
+    }
+
+    /// At a place in a text, in bytes.
+    pub fn at(json: &'j str, at: usize) -> Self {
+        Self { json, at }
     }
 
     /// Where the cursor is, in bytes.
-    pub(super) fn position(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.at
     }
 
@@ -26,7 +33,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// The next byte that is not space, at which the cursor then is.
-    pub(super) fn next(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         while matches!(self.byte()?, b' ' | b'\n' | b'\r' | b'\t') {
             self.at += 1;
         }
@@ -34,12 +41,12 @@ impl<'j> Cursor<'j> {
     }
 
     /// Goes behind this byte if it is the next one.
-    pub(super) fn eat(&mut self, byte: u8) -> Option<()> {
-        (self.next()? == byte).then(|| self.at += 1)
+    pub fn eat(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
     }
 
     /// A string with its quotes.
-    pub(super) fn string(&mut self) -> Option<&'j str> {
+    pub fn string(&mut self) -> Option<&'j str> {
         self.eat(b'"')?;
         let start = self.at - 1;
         self.rest_of_string()?;
@@ -70,9 +77,16 @@ impl<'j> Cursor<'j> {
         }
     }
 
+    /// Passes over so many bytes, and answers them.
+    pub fn take(&mut self, len: usize) -> Option<&'j str> {
+        let taken = self.json.get(self.at..self.at + len)?;
+        self.at += len;
+        Some(taken)
+    }
+
     /// Passes over a value, however deep, and answers its text.
-    pub(super) fn value(&mut self) -> Option<&'j str> {
-        let first = self.next()?;
+    pub fn value(&mut self) -> Option<&'j str> {
+        let first = self.peek()?;
         let start = self.at;
         match first {
             b'"' => return self.string(),
@@ -89,17 +103,26 @@ impl<'j> Cursor<'j> {
     fn structure(&mut self) -> Option<()> {
         let mut open = 0usize;
         loop {
-            let byte = self.byte()?;
-            self.at += 1;
-            match byte {
-                b'"' => self.rest_of_string()?,
+            match self.bracket()? {
                 b'{' | b'[' => open += 1,
-                b'}' | b']' => {
+                _ => {
                     open -= 1;
                     if open == 0 {
                         return Some(());
                     }
                 }
+            }
+        }
+    }
+
+    /// Goes behind the next bracket of an object or an array, whatever lies before it, and answers the bracket.
+    pub fn bracket(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.byte()?;
+            self.at += 1;
+            match byte {
+                b'"' => self.rest_of_string()?,
+                b'{' | b'[' | b'}' | b']' => return Some(byte),
                 _ => {}
             }
         }
@@ -116,7 +139,7 @@ fn zero_bytes(eight: u64) -> u64 {
 }
 
 /// What a string with its quotes says; `None` if it says no text, because half a surrogate pair is missing.
-pub(in crate::query) fn unquoted(string: &str) -> Option<Cow<'_, str>> {
+pub fn unquoted(string: &str) -> Option<Cow<'_, str>> {
     match string.contains('\\') {
         true => serde_json::from_str(string).ok().map(Cow::Owned),
         false => string.strip_prefix('"')?.strip_suffix('"').map(Cow::Borrowed),

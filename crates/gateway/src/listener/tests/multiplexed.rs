@@ -1,0 +1,110 @@
+//! HTTP/2: many answers over one connection.
+
+use futures_util::future::join_all;
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::{SendRequest, handshake};
+
+use super::*;
+
+/// A connection of HTTP/2, and its end.
+async fn connect(served: &Served, tls: &Tls) -> (SendRequest<Body>, JoinHandle<()>) {
+    let stream = connect_tls(served, tls, &[b"h2", b"http/1.1"]).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (sender, connection) =
+        handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("a connection");
+    // However it ends.
+    let ended = tokio::spawn(async move { drop(connection.await) });
+    (sender, ended)
+}
+
+async fn mk_multiplexed(limits: Limits) -> (Served, Tls) {
+    let tls = mk_tls();
+    (mk_server(limits, Some(tls.clone())).await, tls)
+}
+
+async fn get(sender: &SendRequest<Body>, path: &str) -> Response<Incoming> {
+    let request = Request::get(format!("https://localhost{path}")).body(Body::empty()).expect("a request");
+    sender.clone().send_request(request).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn a_connection_carries_many_answers_at_a_time() {
+    let (mut served, tls) = mk_multiplexed(Limits::default()).await;
+    let (sender, _) = connect(&served, &tls).await;
+    let silent = get(&sender, "/silent").await;
+    let waiting = tokio::spawn({
+        let sender = sender.clone();
+        async move { join_all((0..50).map(|_| get(&sender, "/wait"))).await }
+    });
+    for _ in 0..50 {
+        assert_eq!(served.news.recv().await, Some("begun"));
+    }
+    let hello = get(&sender, "/").await.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(hello, "hello", "it does not wait for the others");
+    // Each has begun, and may not have begun to wait.
+    while !waiting.is_finished() {
+        served.go_on.notify_waiters();
+        tokio::task::yield_now().await;
+    }
+    assert!(waiting.await.expect("answers").iter().all(|answer| answer.status() == 200));
+    assert_eq!(silent.status(), 200);
+}
+
+#[tokio::test]
+async fn every_answer_has_a_seat_of_its_own() {
+    let (mut served, tls) = mk_multiplexed(Limits { by_address: 3, ..Limits::default() }).await;
+    let (sender, _) = connect(&served, &tls).await;
+    let silent = [get(&sender, "/silent").await, get(&sender, "/silent").await];
+    assert_eq!(get(&sender, "/").await.status(), 503);
+    drop(silent);
+    while get(&sender, "/").await.status() != 200 {
+        tokio::task::yield_now().await;
+    }
+    drop(sender);
+    served.news.close();
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_for_nothing_ends() {
+    let (served, tls) = mk_multiplexed(Limits::default()).await;
+    let (sender, ended) = connect(&served, &tls).await;
+    assert_eq!(get(&sender, "/").await.status(), 200);
+    let busy = connect(&served, &tls).await;
+    let silent = get(&busy.0, "/silent").await;
+    tokio::time::pause();
+    ended.await.expect("it ends");
+    assert!(!busy.1.is_finished(), "the other one has an answer that goes on");
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_connection_whose_client_does_not_read_is_cut() {
+    let (mut served, tls) = mk_multiplexed(Limits::default()).await;
+    let (sender, ended) = connect(&served, &tls).await;
+    let endless = get(&sender, "/endless").await;
+    assert_eq!(served.news.recv().await, Some("begun"));
+    tokio::time::pause();
+    assert_eq!(served.news.recv().await, Some("dropped"));
+    ended.await.expect("it ends");
+    drop(endless);
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_answers_end() {
+    let (mut served, tls) = mk_multiplexed(Limits::default()).await;
+    let (sender, ended) = connect(&served, &tls).await;
+    let waiting = tokio::spawn({
+        let sender = sender.clone();
+        async move { get(&sender, "/wait").await.status() }
+    });
+    assert_eq!(served.news.recv().await, Some("begun"));
+    served.shutdown.cancel();
+    while !waiting.is_finished() {
+        served.go_on.notify_waiters();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(waiting.await.expect("an answer"), 200);
+    drop(sender);
+    ended.await.expect("it ends");
+    served.ended.await.expect("it ends");
+}

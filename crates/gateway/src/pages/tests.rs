@@ -1,0 +1,139 @@
+use informer::{Object, RawObject, store};
+use tokio::time::advance;
+
+use super::*;
+use crate::{access::Visible, query::Query};
+
+/// So many objects.
+fn mk_selection(objects: usize) -> Selection {
+    let (mut writer, store) = store::new::<RawObject>();
+    writer.write(|batch| {
+        for n in 0..objects {
+            let json = format!(r#"{{"metadata":{{"namespace":"default","name":"object-{n}"}}}}"#);
+            batch.insert(Object::new(RawObject::new(json).unwrap()).unwrap());
+        }
+        batch.set_resource_version("7".into());
+    });
+    Query::default().select(None, &store.snapshot(), &Visible::All)
+}
+
+fn mk_account(user: &str) -> Account {
+    Account::User(user.into())
+}
+
+fn asked<'a>(account: &'a Account, limit: Option<usize>) -> Asked<'a> {
+    Asked { account, query: "pods", question: "pods as ann", limit }
+}
+
+/// The token of the second page of a new list.
+fn begin(pages: &Pages, account: &Account) -> String {
+    pages.first(asked(account, Some(1)), mk_selection(3), None).next.unwrap()
+}
+
+/// What a token leads to: where it goes on, or why not.
+fn next(pages: &Pages, asked: Asked<'_>, token: &str) -> Result<Page, &'static str> {
+    match pages.next(asked, &Token::read(token, asked.query).unwrap()) {
+        Next::Page(page) => Ok(page),
+        Next::Gone(why) => Err(why),
+    }
+}
+
+fn is_kept(pages: &Pages, account: &Account, token: &str) -> bool {
+    next(pages, asked(account, Some(1)), token).is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_kept_for_five_minutes_after_it_was_last_read_from() {
+    let (pages, ann) = (Pages::default(), mk_account("ann"));
+    let token = begin(&pages, &ann);
+    for _ in 0..3 {
+        advance(KEEP).await;
+        assert!(is_kept(&pages, &ann, &token));
+    }
+    advance(KEEP + Duration::from_secs(1)).await;
+    pages.sweep();
+    assert_eq!(pages.0.lock().unwrap().pinned.len(), 0, "nobody has to come for it to go");
+    let why = next(&pages, asked(&ann, Some(1)), &token).err().unwrap();
+    assert!(why.contains("five minutes"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_in_one_go_or_to_its_end_is_not_kept() {
+    let (pages, ann) = (Pages::default(), mk_account("ann"));
+    assert!(pages.first(asked(&ann, None), mk_selection(3), None).next.is_none());
+    assert!(pages.first(asked(&ann, Some(3)), mk_selection(3), None).next.is_none());
+    let token = begin(&pages, &ann);
+    let page = next(&pages, asked(&ann, None), &token).unwrap();
+    assert_eq!((page.from.at, page.to, page.next.is_none(), page.remaining()), (1, 3, true, 0));
+    assert!(pages.0.lock().unwrap().pinned.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_lists_of_one_caller_drive_out_his_own_only() {
+    let (pages, ann, eve) = (Pages::default(), mk_account("ann"), mk_account("eve"));
+    let hers = begin(&pages, &ann);
+    let tokens: Vec<String> = (0..300).map(|_| begin(&pages, &eve)).collect();
+    assert!(is_kept(&pages, &ann, &hers), "300 lists of somebody else do no harm");
+    assert!(is_kept(&pages, &eve, &tokens[299]) && is_kept(&pages, &eve, &tokens[300 - OF_ONE.lists]));
+    let why = next(&pages, asked(&eve, None), &tokens[299 - OF_ONE.lists]).err().unwrap();
+    assert!(why.contains("more lists than are kept for one caller"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_too_many_lists_in_all_those_go_whose_caller_has_the_most() {
+    let (pages, ann) = (Pages::default(), mk_account("ann"));
+    let hers = begin(&pages, &ann);
+    let crowd: Vec<Account> = (0..40).map(|n| mk_account(&format!("user-{n}"))).collect();
+    for account in &crowd {
+        (0..OF_ONE.lists).for_each(|_| drop(begin(&pages, account)));
+    }
+    assert_eq!(pages.0.lock().unwrap().pinned.len(), IN_ALL.lists);
+    assert!(is_kept(&pages, &ann, &hers), "though it was read from the longest ago");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_for_who_asked_and_refusals_do_not_end_it() {
+    let (pages, ann, eve) = (Pages::default(), mk_account("ann"), mk_account("eve"));
+    let token = begin(&pages, &ann);
+    let other = Asked { question: "pods as eve", ..asked(&eve, None) };
+    assert!(next(&pages, other, &token).err().unwrap().contains("what you may see"));
+    assert!(is_kept(&pages, &ann, &token));
+    assert_ne!(token, begin(&pages, &ann), "tokens are not guessed from one another");
+    assert_eq!(Token::read(&token, "nodes").unwrap_err().code, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_says_where_to_go_on_though_the_list_is_gone() {
+    let (pages, ann) = (Pages::default(), mk_account("ann"));
+    let token = Token::read(&begin(&pages, &ann), "pods").unwrap();
+    assert_eq!(token.after().as_str(), "default/object-0");
+    // Another process, with other objects.
+    let (pages, rest) = (Pages::default(), mk_selection(5));
+    let page = pages.first(asked(&ann, Some(2)), rest, Some(&token));
+    assert_eq!((page.total, &page.version), (6, &"7".into()), "it is followed from where it began");
+    let page = next(&pages, asked(&ann, Some(2)), &page.next.unwrap()).unwrap();
+    assert_eq!((page.from.at, page.to, page.remaining(), page.total), (2, 4, 1, 6));
+}
+
+#[test]
+fn a_token_is_read_as_it_was_written_and_nothing_else_is_a_token() {
+    for after in ["default/web.0-a", "system:node", "kube-system/é"] {
+        let token = Token {
+            id: 7,
+            from: 3,
+            version: "1.2".into(),
+            query: "ab".into(),
+            after: after.parse().unwrap(),
+        };
+        let text = token.to_string();
+        let read = Token::parse(&text).unwrap();
+        assert_eq!((read.id, read.from, read.after.as_str()), (7, 3, after));
+        assert_eq!(read.to_string(), text);
+        for end in 0..text.rfind('.').unwrap() {
+            assert!(Token::parse(&text[..end]).is_none(), "cut at {end}");
+        }
+    }
+    for odd in ["", ".", "....", "x.1.2.3.a", "7.x.2.3.a", "7.1.2.3.%ff", "7.1.2.3.a.b"] {
+        assert!(Token::parse(odd).is_none(), "{odd}");
+    }
+}

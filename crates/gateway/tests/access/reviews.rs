@@ -1,0 +1,163 @@
+//! How often the cluster is asked about users who may not see everything.
+
+use std::time::Duration;
+
+use informer_gateway::{Auth, Gateway, GatewayBuilder};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+
+use crate::{
+    Cluster, Served, mk_pod,
+    model::{Binding, Policy, Rule, Subject, User},
+};
+
+/// So many users and namespaces; each user may see the pods of three of them.
+async fn mk_crowd(users: usize, namespaces: usize) -> (Cluster, Served) {
+    mk_crowd_with(users, namespaces, |builder| builder).await
+}
+
+async fn mk_crowd_with(
+    users: usize,
+    namespaces: usize,
+    configure: fn(GatewayBuilder) -> GatewayBuilder,
+) -> (Cluster, Served) {
+    let cluster = Cluster::new();
+    for namespace in 0..namespaces {
+        let name = format!("ns-{namespace}");
+        cluster.put(serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        cluster.put(mk_pod(&name, "web-0"));
+    }
+    for user in 0..users {
+        for n in 0..3 {
+            cluster.bind(&format!("user-{user}"), "pods", &format!("ns-{}", (user + 7 * n) % namespaces));
+        }
+    }
+    let gateway = configure(Gateway::builder(cluster.client()).auth(Auth::Kubernetes)).build();
+    let gateway = gateway.expect("a gateway");
+    (cluster, Served::of(gateway).await)
+}
+
+/// Every user follows the pods for a minute, after some seconds to begin with. How many reviews that takes.
+async fn reviews_in_a_minute(cluster: &Cluster, served: &Served, users: usize) -> [usize; 2] {
+    tokio::time::pause();
+    let mut streams = Vec::new();
+    for user in 0..users {
+        let mut stream = served.send("/_stream/core/v1/pods?as=table", &format!("user-{user}-token")).await;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.expect("an answer");
+        assert_eq!(&head, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
+    // Paused time passes when nothing else is to be done.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = cluster.asked();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let after = cluster.asked();
+    for stream in streams {
+        let mut lines = tokio::io::BufReader::new(stream).lines();
+        let mut events = 0;
+        while events < 3 {
+            let line = lines.next_line().await.expect("a line").expect("no end");
+            assert!(line != "event: end", "nobody is sent away");
+            events += line.matches("\"name\":\"web-0\"").count();
+        }
+        assert_eq!(events, 3, "each sees three namespaces");
+    }
+    tokio::time::resume();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// `INFORMER_REVIEW_USERS=1000` and `INFORMER_REVIEW_NAMESPACES=200` for the figures of docs/security.md.
+fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+}
+
+#[tokio::test]
+async fn with_readable_rules_the_reviews_do_not_grow_with_users_and_namespaces() {
+    let users = number("INFORMER_REVIEW_USERS", 10);
+    let namespaces = number("INFORMER_REVIEW_NAMESPACES", 40);
+    let (cluster, served) = mk_crowd(users, namespaces).await;
+    let [_, without] = reviews_in_a_minute(&cluster, &served, users).await;
+    let (cluster, served) = mk_crowd(users, namespaces).await;
+    cluster.list_rules();
+    let [tokens, with] = reviews_in_a_minute(&cluster, &served, users).await;
+    println!(
+        "{users} users, {namespaces} namespaces: {without} access reviews a minute, {with} with readable rules; {tokens} of tokens"
+    );
+    assert!(without >= users * namespaces * 6, "each namespace every few seconds: {without}");
+    assert!(with <= users, "only where something could have changed: {with}");
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_is_noticed_though_answers_count_for_longer() {
+    let (cluster, served) = mk_crowd(1, 3).await;
+    cluster.list_rules();
+    assert_eq!(served.code("/core/v1/pods", "user-0-token").await, 200);
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(served.code("/core/v1/pods", "user-0-token").await, 200);
+    let asked = cluster.asked()[1];
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(served.code("/core/v1/pods", "user-0-token").await, 200);
+    assert_eq!(cluster.asked()[1], asked, "nothing has changed, so nothing is asked");
+    for namespace in 0..3 {
+        cluster.revoke("user-0", "pods", &format!("ns-{namespace}"));
+        cluster.unbind("user-0", "pods", &format!("ns-{namespace}"));
+    }
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(served.code("/core/v1/pods", "user-0-token").await, 403);
+}
+
+#[tokio::test]
+async fn answers_do_not_count_for_longer_when_nobody_watches_the_rules_any_more() {
+    let idle = |builder: GatewayBuilder| builder.idle_timeout(Duration::from_secs(20));
+    let (cluster, served) = mk_crowd_with(1, 3, idle).await;
+    cluster.list_rules();
+    tokio::time::pause();
+    assert_eq!(served.code("/core/v1/pods", "user-0-token").await, 200, "the rules are read");
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(served.code("/core/v1/pods?namespace=ns-0", "user-0-token").await, 200);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    cluster.revoke("user-0", "pods", "ns-0");
+    cluster.unbind("user-0", "pods", "ns-0");
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(served.code("/core/v1/pods?namespace=ns-0", "user-0-token").await, 403);
+}
+
+#[tokio::test]
+async fn a_right_to_one_document_of_discovery_is_none_to_another() {
+    let cluster = Cluster::new();
+    let mut policy = Policy::default();
+    let owned = |text: &str| text.to_owned();
+    let user = User { token: owned("t"), name: owned("ann"), groups: Vec::new(), known: true };
+    policy.users.push(user);
+    let rule = Rule {
+        verbs: vec![owned("get")],
+        urls: vec![owned("/api"), owned("/apis/apps/*")],
+        ..Rule::default()
+    };
+    policy.roles.insert((String::new(), owned("read")), vec![rule]);
+    let binding = Binding { subject: Subject::User(owned("ann")), role: (true, owned("read")) };
+    policy.bindings.insert((String::new(), owned("ann")), binding);
+    cluster.decide_by(policy.judges());
+    let gateway = Gateway::builder(cluster.client()).auth(Auth::Kubernetes).build().expect("a gateway");
+    let served = Served::of(gateway).await;
+    for (path, code) in [
+        ("/api", 200),
+        ("/apis/apps/v1", 200),
+        ("/apis/apps", 403),
+        ("/apis", 403),
+        ("/api/v1", 403),
+        ("/_resources", 403),
+    ] {
+        assert_eq!(served.code(path, "t").await, code, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_many_namespaces_is_refused() {
+    let (cluster, served) = mk_crowd(1, 3).await;
+    let many: Vec<String> = (0..800).map(|n| format!("namespace=x{n}")).collect();
+    let (code, _, body) = served.get(&format!("/core/v1/pods?{}", many.join("&")), "user-0-token").await;
+    assert_eq!(code, 400, "{body}");
+    assert!(cluster.asked()[1] == 0);
+}
