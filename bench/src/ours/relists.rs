@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use informer::{
-    KubeListWatch, SharedInformer,
-    model::Status,
-    reflector::{Backoff, Settings},
-};
+use informer::{KubeListWatch, SharedInformer, model::Status, reflector::Backoff};
 use informer_apiserver::{ApiServer, DemoCluster, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
@@ -36,13 +32,9 @@ pub(super) async fn run(&Shape { relists, pods }: &Shape) -> Result<Figures> {
     let server = ApiServer::builder().build();
     server.load_demo(&DemoCluster::new(7, pods)).context("a cluster")?;
     server.faults().add(Rule::new(Fault::Status(Status::expired("for this bench"))).verb(Verb::Watch));
-    let settings = Settings {
-        streaming: false,
-        backoff: Backoff { initial: Duration::ZERO, max: Duration::ZERO, ..Backoff::default() },
-        ..Settings::default()
-    };
-    let informer =
-        SharedInformer::builder(KubeListWatch::<Pod>::all(server.client())).settings(settings).build()?;
+    let backoff = Backoff { initial: Duration::ZERO, max: Duration::ZERO, ..Backoff::default() };
+    let builder = SharedInformer::builder(KubeListWatch::<Pod>::all(server.client()));
+    let informer = builder.streaming(false).backoff(backoff).build()?;
     let stop = CancellationToken::new();
     let running = tokio::spawn({
         let (informer, stop) = (informer.clone(), stop.clone());

@@ -9,7 +9,7 @@ use std::{
 
 use informer::{
     PrometheusMetrics,
-    metrics::{Measurement, Metrics},
+    metrics::{Levels, Measurement, Metrics, Probe},
 };
 use prometheus_client::{
     collector::Collector,
@@ -152,6 +152,10 @@ impl Metrics for Tally {
         }
         drop(relists);
         self.prometheus.record(informer, measurement);
+    }
+
+    fn informer(&self, name: &str, probe: Probe<Levels>) {
+        self.prometheus.informer(name, probe);
     }
 }
 

@@ -4,6 +4,7 @@
 //! comes out of them goes through one hand, which knows the version that all of them have reached.
 
 use std::{
+    collections::BTreeSet,
     future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -13,7 +14,7 @@ use std::{
 
 use futures_util::FutureExt;
 use informer_model::ResourceVersion;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -25,6 +26,7 @@ use crate::{
     reflector::{Phase, Problem, Reflector, Remedy, Settings},
     source::ListWatch,
     store::{Batch, Store},
+    until,
 };
 
 /// How many deltas are applied in one step.
@@ -147,28 +149,28 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         batch: &mut Batch<'_, K>,
         tell: impl FnMut(Event<K>, bool),
     ) {
-        self.note_versions(lane, &deltas);
-        self.first_lists[lane].apply(deltas, batch, tell);
-        self.settle_version(batch);
-    }
-
-    /// Notes what a batch says of versions.
-    fn note_versions(&mut self, lane: usize, deltas: &[Delta<K>]) {
+        // What the batch says of versions.
         let reached = deltas.iter().rev().find_map(|delta| match delta {
-            Delta::Bookmark(version) => Some(version),
-            Delta::ReplacedAll(list) => Some(&list.version),
+            Delta::Bookmark(version) => Some(version.clone()),
+            Delta::ReplacedAll(list) => Some(list.version.clone()),
             _ => None,
         });
-        if let (Some(reached), Some(version)) = (reached, self.versions.get_mut(lane)) {
-            *version = reached.clone();
+        self.first_lists[lane].apply(deltas, batch, tell);
+        if let Some(reached) = reached {
+            self.versions[lane] = reached;
         }
+        self.settle_version(lane, batch);
     }
 
-    /// Sets the store to the version that every lane has reached. With one lane the batch did it itself.
-    fn settle_version(&self, batch: &mut Batch<'_, K>) {
+    /// Sets the store to the version that every lane has reached, and the lane's namespace to its own. With one lane the
+    /// batch did it itself.
+    fn settle_version(&self, lane: usize, batch: &mut Batch<'_, K>) {
         if let [first, rest @ ..] = &self.versions[..]
             && !rest.is_empty()
         {
+            if let Some(namespace) = self.route.sources[lane].namespace() {
+                batch.set_namespace_version(namespace, self.versions[lane].clone());
+            }
             let least =
                 rest.iter().fold(
                     first,
@@ -185,8 +187,9 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         self.queues.iter().all(SharedQueue::has_synced)
     }
 
-    pub(crate) fn depth(&self) -> usize {
-        self.queues.iter().map(SharedQueue::len).sum()
+    /// The queue of each lane.
+    pub(crate) fn queues(&self) -> Vec<LaneQueue<K>> {
+        self.queues.clone()
     }
 
     /// Has all of the cache shown to the handlers again. It is the cache of all lanes: one of them is enough.
@@ -197,12 +200,32 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         }
     }
 
-    /// Ends the reflectors, then closes the queues. What waits in them can still be taken out.
-    pub(crate) async fn stop(&mut self) {
+    /// Ends the reflectors, then closes the queues. What waits in them can still be taken out. Says who did not end in time.
+    pub(crate) async fn stop(&mut self, deadline: Option<Instant>) -> Vec<String> {
         self.stop.cancel();
-        while self.reflectors.join_next().await.is_some() {}
+        let mut running: BTreeSet<usize> = (0..self.queues.len()).collect();
+        loop {
+            tokio::select! {
+                biased;
+                ended = self.reflectors.join_next() => match ended {
+                    Some(Ok((lane, _))) => drop(running.remove(&lane)),
+                    Some(Err(_)) => {}
+                    None => {
+                        running.clear();
+                        break;
+                    }
+                },
+                () = until(deadline) => break,
+            }
+        }
+        self.reflectors.abort_all();
         for queue in &self.queues {
             queue.close();
         }
+        let left = |lane: usize| {
+            let source = self.route.sources.get(lane).map(|source| source.description()).unwrap_or_default();
+            format!("the reflector of {source}, which calls transforms and the watch-error handler")
+        };
+        running.into_iter().map(left).collect()
     }
 }

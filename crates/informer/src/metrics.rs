@@ -1,13 +1,13 @@
 //! What an informer or a work queue tells about itself while it works, for a monitoring system.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::workqueue::Probe;
+use crate::workqueue;
 
 /// Takes measurements. Give one to the builder of an informer or a work queue.
 ///
-/// An informer calls it between batches, a queue for each item, from their own tasks: it should be quick and must not
-/// block.
+/// What happens is recorded: an informer does so between batches, a queue for each item, from their own tasks. It should
+/// be quick and must not block. What is so at a moment is asked for by whoever wants to know, through a probe.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,9 +28,49 @@ pub trait Metrics: Send + Sync + 'static {
     /// Something was measured, at the informer or queue with this name.
     fn record(&self, name: &str, measurement: Measurement<'_>);
 
-    /// There is a new work queue with this name, which can be asked how it is doing.
-    fn queue(&self, name: &str, probe: Probe) {
+    /// An informer with this name has been started, and can be asked what it holds until it has stopped.
+    fn informer(&self, name: &str, probe: Probe<Levels>) {
         let _ = (name, probe);
+    }
+
+    /// There is a new work queue with this name, which can be asked how it is doing.
+    fn queue(&self, name: &str, probe: workqueue::Probe) {
+        let _ = (name, probe);
+    }
+}
+
+/// What an informer holds at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Levels {
+    /// Objects in the cache.
+    pub objects: usize,
+    /// What they took on the wire, in bytes.
+    pub bytes: u64,
+    /// Entries that wait between the server and the cache.
+    pub queued: usize,
+    /// Each handler by name, and how many events wait for it.
+    pub handlers: Vec<(String, usize)>,
+}
+
+/// Asks somebody how they are doing, and does not keep them alive.
+pub struct Probe<T>(Box<dyn Fn() -> Option<T> + Send + Sync>);
+
+impl<T> Probe<T> {
+    /// Asks by this function, which knows nothing more when whoever is asked is gone.
+    pub fn new(ask: impl Fn() -> Option<T> + Send + Sync + 'static) -> Self {
+        Self(Box::new(ask))
+    }
+
+    /// The answer, or `None` if nobody is there any more.
+    pub fn ask(&self) -> Option<T> {
+        (self.0)()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Probe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Probe").field(&self.ask()).finish()
     }
 }
 
@@ -69,22 +109,6 @@ pub enum Measurement<'a> {
     Skipped,
     /// How many objects are quarantined now.
     Quarantined(usize),
-    /// How many entries wait between the server and the cache now.
-    QueueDepth(usize),
-    /// What is in the cache now.
-    StoreSize {
-        /// Objects.
-        objects: usize,
-        /// What they took on the wire, in bytes.
-        bytes: u64,
-    },
-    /// How many events wait for a handler now.
-    HandlerLag {
-        /// The handler's name.
-        handler: &'a str,
-        /// Events.
-        pending: usize,
-    },
     /// A handler panicked.
     HandlerPanicked {
         /// The handler's name.

@@ -176,6 +176,12 @@ impl Monitor {
         }
     }
 
+    /// Waits until the informer has stopped.
+    pub(crate) async fn wait_until_stopped(&self) {
+        // The sender is in `self`, so this ends only with the informer.
+        let _ = self.progress.subscribe().wait_for(|progress| progress.life == Life::Stopped).await;
+    }
+
     // Its reflectors
 
     /// Notes what a lane is doing, the version that it has reached, and how much it has of a list in the making.

@@ -7,7 +7,7 @@
 mod queues;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
@@ -28,8 +28,8 @@ use tokio::time::Instant;
 
 use self::queues::Queues;
 use crate::{
-    metrics::{Measurement, Metrics},
-    workqueue::Probe,
+    metrics::{Levels, Measurement, Metrics, Probe},
+    workqueue,
 };
 
 /// Measurements as Prometheus series. One for all informers and queues of a program: each has its own label.
@@ -58,20 +58,14 @@ pub struct PrometheusMetrics {
     watch_failures: Count<OfInformer>,
     events: Count<OfChange>,
     last_events: LastEvents,
-    handlers: Handlers,
     skipped: Count<OfInformer>,
     quarantined: Level<OfInformer>,
-    queue_depth: Level<OfInformer>,
-    store_objects: Level<OfInformer>,
-    store_bytes: Level<OfInformer>,
-    handler_pending: Level<OfHandler>,
+    gauges: Gauges,
     handler_panics: Count<OfHandler>,
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
     queues: Queues,
 }
 
-/// The handlers of each informer that something was said of.
-type Handlers = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 type Count<Labels> = Family<Labels, Counter>;
 type Level<Labels> = Family<Labels, Gauge<u64, AtomicU64>>;
 
@@ -144,6 +138,65 @@ impl Collector for LastEvents {
     }
 }
 
+/// Informers that are asked when somebody reads.
+#[derive(Debug, Clone, Default)]
+struct Gauges(Arc<Mutex<Vec<(String, Probe<Levels>)>>>);
+
+impl Gauges {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Probe<Levels>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all informers hold that run. Those of one name, and handlers of one name, are one.
+    fn read(&self) -> (BTreeMap<String, Levels>, BTreeMap<(String, String), usize>) {
+        let (mut levels, mut handlers) = (BTreeMap::<String, Levels>::new(), BTreeMap::new());
+        self.lock().retain(|(name, probe)| {
+            let Some(now) = probe.ask() else { return false };
+            let sum = levels.entry(name.clone()).or_default();
+            sum.objects += now.objects;
+            sum.bytes += now.bytes;
+            sum.queued += now.queued;
+            for (handler, pending) in now.handlers {
+                *handlers.entry((name.clone(), handler)).or_default() += pending;
+            }
+            true
+        });
+        (levels, handlers)
+    }
+}
+
+impl Collector for Gauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (levels, handlers) = self.read();
+        if levels.is_empty() {
+            return Ok(());
+        }
+        let mut gauge = |name, help, unit, read: fn(&Levels) -> u64| -> fmt::Result {
+            let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+            for (informer, levels) in &levels {
+                let labels = [("informer", informer.as_str())];
+                ConstGauge::new(read(levels)).encode(family.encode_family(&labels)?)?;
+            }
+            Ok(())
+        };
+        let help = "Entries that wait between the server and the cache.";
+        gauge("queue_depth", help, None, |levels| levels.queued as u64)?;
+        gauge("store_objects", "Objects in the cache.", None, |levels| levels.objects as u64)?;
+        let help = "What the objects in the cache took on the wire.";
+        gauge("store", help, Some(&Unit::Bytes), |levels| levels.bytes)?;
+        if handlers.is_empty() {
+            return Ok(());
+        }
+        let help = "Events that wait for a handler.";
+        let mut family = encoder.encode_descriptor("handler_pending", help, None, MetricType::Gauge)?;
+        for ((informer, handler), pending) in &handlers {
+            let labels = [("informer", informer.as_str()), ("handler", handler.as_str())];
+            ConstGauge::new(*pending as u64).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
 impl PrometheusMetrics {
     /// Registers all series. The registry adds its own prefix, if it has one.
     pub fn new(registry: &mut Registry) -> Self {
@@ -151,6 +204,8 @@ impl PrometheusMetrics {
         let registry = registry.sub_registry_with_prefix("informer");
         let last_events = LastEvents::default();
         registry.register_collector(Box::new(last_events.clone()));
+        let gauges = Gauges::default();
+        registry.register_collector(Box::new(gauges.clone()));
         Self {
             lists: add(registry, "lists", "Complete lists", Family::default()),
             list_failures: add(registry, "list_failures", "Lists that failed", Family::default()),
@@ -182,7 +237,6 @@ impl PrometheusMetrics {
                 Family::default(),
             ),
             last_events,
-            handlers: Handlers::default(),
             skipped: add(
                 registry,
                 "skipped",
@@ -195,26 +249,7 @@ impl PrometheusMetrics {
                 "Objects that exist but cannot be used",
                 Family::default(),
             ),
-            queue_depth: add(
-                registry,
-                "queue_depth",
-                "Entries that wait between the server and the cache",
-                Family::default(),
-            ),
-            store_objects: add(registry, "store_objects", "Objects in the cache", Family::default()),
-            store_bytes: add_with_unit(
-                registry,
-                "store",
-                "What the objects in the cache took on the wire",
-                Unit::Bytes,
-                Family::default(),
-            ),
-            handler_pending: add(
-                registry,
-                "handler_pending",
-                "Events that wait for a handler",
-                Family::default(),
-            ),
+            gauges,
             handler_panics: add(registry, "handler_panics", "Panics of a handler", Family::default()),
             sync_duration: add_with_unit(
                 registry,
@@ -238,33 +273,13 @@ impl PrometheusMetrics {
         }
     }
 
-    fn note_handler(&self, informer: &str, handler: &str) {
-        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-        match handlers.get_mut(informer) {
-            Some(known) if known.contains(handler) => {}
-            Some(known) => drop(known.insert(handler.to_owned())),
-            None => drop(handlers.insert(informer.to_owned(), BTreeSet::from([handler.to_owned()]))),
-        }
-    }
-
     /// Removes what is said of the present.
     fn forget_levels(&self, of: &OfInformer) {
-        let levels = [
-            &self.list_objects,
-            &self.quarantined,
-            &self.queue_depth,
-            &self.store_objects,
-            &self.store_bytes,
-        ];
-        for level in levels {
+        for level in [&self.list_objects, &self.quarantined] {
             level.remove(of);
         }
         self.sync_duration.remove(of);
         self.last_events.lock().remove(&of.informer);
-        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-        for handler in handlers.remove(&of.informer).into_iter().flatten() {
-            self.handler_pending.remove(&OfHandler { informer: of.informer.clone(), handler });
-        }
     }
 }
 
@@ -295,8 +310,6 @@ impl Metrics for PrometheusMetrics {
         let set = |family: &Level<OfInformer>, level: u64| {
             family.get_or_create(&of).set(level);
         };
-        let of_handler =
-            |handler: &str| OfHandler { informer: informer.to_owned(), handler: handler.to_owned() };
         match measurement {
             Measurement::Listed { objects, took } => {
                 count(&self.lists);
@@ -314,17 +327,9 @@ impl Metrics for PrometheusMetrics {
             }
             Measurement::Skipped => count(&self.skipped),
             Measurement::Quarantined(objects) => set(&self.quarantined, objects as u64),
-            Measurement::QueueDepth(entries) => set(&self.queue_depth, entries as u64),
-            Measurement::StoreSize { objects, bytes } => {
-                set(&self.store_objects, objects as u64);
-                set(&self.store_bytes, bytes);
-            }
-            Measurement::HandlerLag { handler, pending } => {
-                self.note_handler(informer, handler);
-                self.handler_pending.get_or_create(&of_handler(handler)).set(pending as u64);
-            }
             Measurement::HandlerPanicked { handler } => {
-                self.handler_panics.get_or_create(&of_handler(handler)).inc();
+                let of = OfHandler { informer: of.informer, handler: handler.to_owned() };
+                self.handler_panics.get_or_create(&of).inc();
             }
             Measurement::Synced { took } => {
                 // Those that have not counted anything yet begin at 0, so that their first increase shows.
@@ -339,7 +344,11 @@ impl Metrics for PrometheusMetrics {
         }
     }
 
-    fn queue(&self, name: &str, probe: Probe) {
+    fn informer(&self, name: &str, probe: Probe<Levels>) {
+        self.gauges.lock().push((name.to_owned(), probe));
+    }
+
+    fn queue(&self, name: &str, probe: workqueue::Probe) {
         self.queues.watch(name, probe);
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     monitor::Monitor,
     queue::{Delta, FirstList, QueueKind, Transform},
     reflector::Settings,
+    shared::GRACE,
     source::ListWatch,
     store::{self, IndexError, IndexHandle, Store, StoreWriter},
     until,
@@ -50,7 +51,7 @@ pub struct Controller<K, P> {
     monitor: Arc<Monitor>,
 }
 
-/// Tells how far a controller has come, while it runs. Cloning is a counter.
+/// Tells how far a controller has come, while it runs. It is cheap to clone.
 #[derive(Clone)]
 pub struct Progress(Arc<Monitor>);
 
@@ -154,7 +155,10 @@ where
                 }
             }
         }
-        lanes.stop().await;
+        let stuck = lanes.stop(Instant::now().checked_add(GRACE)).await;
+        for who in stuck {
+            tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
+        }
     }
 }
 

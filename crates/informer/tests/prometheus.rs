@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{
-    PrometheusMetrics,
-    metrics::{Measurement, Metrics},
+    Handler, PrometheusMetrics, SharedInformer,
+    metrics::{Levels, Measurement, Metrics, Probe},
+    source::MemorySource,
     workqueue::WorkQueue,
 };
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 fn scrape(registry: &Registry) -> String {
@@ -38,14 +40,12 @@ async fn every_measurement_has_its_lines_with_informer_and_unit() {
         Measurement::Applied { added: 3, updated: 2, deleted: 0 },
         Measurement::Skipped,
         Measurement::Quarantined(1),
-        Measurement::QueueDepth(7),
-        Measurement::StoreSize { objects: 3, bytes: 4096 },
-        Measurement::HandlerLag { handler: "index", pending: 5 },
         Measurement::HandlerPanicked { handler: "index" },
         Measurement::Synced { took },
     ] {
         metrics.record("pods", measurement);
     }
+    metrics.informer("pods", holding(3, &[("index", 5)]));
     tokio::time::advance(Duration::from_millis(2_500)).await;
     let text = scrape(&registry);
     let events = "informer_events_total";
@@ -104,19 +104,6 @@ informer_skipped_total{informer="pods"} 1
 # HELP informer_quarantined_objects Objects that exist but cannot be used.
 # TYPE informer_quarantined_objects gauge
 informer_quarantined_objects{informer="pods"} 1
-# HELP informer_queue_depth Entries that wait between the server and the cache.
-# TYPE informer_queue_depth gauge
-informer_queue_depth{informer="pods"} 7
-# HELP informer_store_objects Objects in the cache.
-# TYPE informer_store_objects gauge
-informer_store_objects{informer="pods"} 3
-# HELP informer_store_bytes What the objects in the cache took on the wire.
-# TYPE informer_store_bytes gauge
-# UNIT informer_store_bytes bytes
-informer_store_bytes{informer="pods"} 4096
-# HELP informer_handler_pending Events that wait for a handler.
-# TYPE informer_handler_pending gauge
-informer_handler_pending{informer="pods",handler="index"} 5
 # HELP informer_handler_panics Panics of a handler.
 # TYPE informer_handler_panics counter
 informer_handler_panics_total{informer="pods",handler="index"} 1
@@ -128,17 +115,71 @@ informer_sync_duration_seconds{informer="pods"} 1.5
 # TYPE informer_last_event_age_seconds gauge
 # UNIT informer_last_event_age_seconds seconds
 informer_last_event_age_seconds{informer="pods"} 2.5
+# HELP informer_queue_depth Entries that wait between the server and the cache.
+# TYPE informer_queue_depth gauge
+informer_queue_depth{informer="pods"} 7
+# HELP informer_store_objects Objects in the cache.
+# TYPE informer_store_objects gauge
+informer_store_objects{informer="pods"} 3
+# HELP informer_store_bytes What the objects in the cache took on the wire.
+# TYPE informer_store_bytes gauge
+# UNIT informer_store_bytes bytes
+informer_store_bytes{informer="pods"} 3072
+# HELP informer_handler_pending Events that wait for a handler.
+# TYPE informer_handler_pending gauge
+informer_handler_pending{informer="pods",handler="index"} 5
 # EOF
 "#;
+
+/// An informer that holds so many objects of a kibibyte, and this for its handlers.
+fn holding(objects: usize, handlers: &[(&str, usize)]) -> Probe<Levels> {
+    let mut levels = Levels::default();
+    (levels.objects, levels.bytes, levels.queued) = (objects, objects as u64 * 1024, 7);
+    levels.handlers = handlers.iter().map(|(name, pending)| ((*name).to_owned(), *pending)).collect();
+    Probe::new(move || Some(levels.clone()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn gauges_say_what_is_so_when_they_are_read_whether_or_not_anything_happens() {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(PrometheusMetrics::new(&mut registry));
+    let source = MemorySource::<ConfigMap>::new();
+    for name in ["a", "b", "c"] {
+        let metadata =
+            ObjectMeta { name: Some(name.into()), namespace: Some("shop".into()), ..Default::default() };
+        source.put(ConfigMap { metadata, ..Default::default() }).unwrap();
+    }
+    let maps = SharedInformer::builder(source).name("maps").metrics(metrics).build().unwrap();
+    let (entered, heard) = std::sync::mpsc::channel();
+    let (go, gate) = std::sync::mpsc::channel::<()>();
+    let handler = Handler::<ConfigMap>::new().name("slow").blocking().on_add(move |_, _| {
+        let _ = (entered.send(()), gate.recv());
+    });
+    let registration = maps.add_handler(handler).unwrap();
+    maps.start().unwrap();
+    maps.wait_until_synced(Duration::from_secs(10)).await.unwrap();
+    let gauge = |name: &str| lines(&scrape(&registry), &format!("informer_{name}{{")).join("");
+    heard.recv().unwrap();
+    assert_eq!(gauge("store_objects"), r#"informer_store_objects{informer="maps"} 3"#);
+    assert_eq!(gauge("handler_pending"), r#"informer_handler_pending{informer="maps",handler="slow"} 3"#);
+    drop(go);
+    registration.wait_until_synced().await.unwrap();
+    assert_eq!(gauge("handler_pending"), r#"informer_handler_pending{informer="maps",handler="slow"} 0"#);
+    assert_eq!(gauge("queue_depth"), r#"informer_queue_depth{informer="maps"} 0"#);
+    registration.remove().await.unwrap();
+    assert_eq!(gauge("handler_pending"), "", "nothing is said of a handler that was removed");
+    maps.stop().await.unwrap();
+    assert_eq!(gauge("store_objects"), "", "nor of an informer that has stopped");
+}
 
 #[tokio::test(start_paused = true)]
 async fn informers_and_handlers_have_lines_of_their_own() {
     let mut registry = Registry::default();
     let metrics = PrometheusMetrics::new(&mut registry);
-    for (informer, handler, pending) in
-        [("pods", "a", 1), ("pods", "b", 2), ("nodes", "a", 3), ("pods", "a", 4)]
+    for (informer, handlers) in
+        [("pods", &[("a", 1), ("b", 2)][..]), ("nodes", &[("a", 3)]), ("pods", &[("a", 3)])]
     {
-        metrics.record(informer, Measurement::HandlerLag { handler, pending });
+        metrics.informer(informer, holding(1, handlers));
         metrics.clone().record(informer, Measurement::Skipped);
     }
     let text = scrape(&registry);
@@ -149,8 +190,11 @@ async fn informers_and_handlers_have_lines_of_their_own() {
     ];
     assert_eq!(lines(&text, "informer_handler_pending{"), pending);
     let skipped =
-        [r#"informer_skipped_total{informer="nodes"} 1"#, r#"informer_skipped_total{informer="pods"} 3"#];
+        [r#"informer_skipped_total{informer="nodes"} 1"#, r#"informer_skipped_total{informer="pods"} 2"#];
     assert_eq!(lines(&text, "informer_skipped_total"), skipped, "a clone counts for the same registry");
+    let objects =
+        [r#"informer_store_objects{informer="nodes"} 1"#, r#"informer_store_objects{informer="pods"} 2"#];
+    assert_eq!(lines(&text, "informer_store_objects{"), objects, "informers of one name are one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,15 +240,16 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
             Measurement::Listed { objects: 3, took },
             Measurement::Applied { added: 3, updated: 0, deleted: 0 },
             Measurement::Quarantined(1),
-            Measurement::QueueDepth(7),
-            Measurement::StoreSize { objects: 3, bytes: 4096 },
-            Measurement::HandlerLag { handler: "a", pending: 5 },
-            Measurement::HandlerLag { handler: "b", pending: 6 },
             Measurement::Synced { took },
         ] {
             metrics.record(informer, measurement);
         }
     }
+    let running = Arc::new(());
+    let asked = Arc::downgrade(&running);
+    metrics.informer("pods", Probe::new(move || asked.upgrade().map(|_| Levels::default())));
+    metrics.informer("nodes", holding(3, &[("a", 5), ("b", 6)]));
+    drop(running);
     metrics.record("pods", Measurement::Stopped);
     let text = scrape(&registry);
     let names = |of: &str| {

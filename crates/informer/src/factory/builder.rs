@@ -16,9 +16,9 @@ use crate::{
     SharedInformer,
     discovery::Discovery,
     metrics::Metrics,
-    queue::Transform,
+    queue::{QueueKind, Transform},
     reflector::{Backoff, Problem, Remedy, Settings},
-    shared::Builder,
+    shared::{Builder, GRACE},
     source::{KubeListWatch, ListOptions, ListWatch},
 };
 
@@ -45,6 +45,8 @@ pub(super) struct Options {
     on_problem: Option<Arc<ProblemHandler>>,
     keep_managed_fields: bool,
     settings: Settings,
+    queue: QueueKind,
+    grace: Duration,
     metrics: Option<Arc<dyn Metrics>>,
     pub(super) discovery: Discovery,
 }
@@ -85,6 +87,8 @@ impl FactoryBuilder {
             on_problem: None,
             keep_managed_fields: false,
             settings: Settings::default(),
+            queue: QueueKind::default(),
+            grace: GRACE,
             metrics: None,
             discovery,
         };
@@ -172,6 +176,25 @@ impl FactoryBuilder {
     /// The delays after failures.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.options.settings.backoff = backoff;
+        self
+    }
+
+    /// Changes anything about listing and watching: `.settings(|settings| settings.probe_period = None)`.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.options.settings);
+        self
+    }
+
+    /// In which order changes reach the caches.
+    pub fn queue(mut self, kind: QueueKind) -> Self {
+        self.options.queue = kind;
+        self
+    }
+
+    /// How long handlers may go on after the stop with what they are doing; see [`SharedInformer::run`]. Default: 30
+    /// seconds.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.options.grace = grace;
         self
     }
 
@@ -268,7 +291,8 @@ impl Options {
             builder = builder.metrics(Arc::clone(metrics));
         }
         let resync = self.custom_resync.get(&TypeId::of::<K>()).copied().unwrap_or(self.resync);
-        builder.resync(resync).settings(self.settings.clone())
+        let settings = self.settings.clone();
+        builder.resync(resync).queue(self.queue).grace(self.grace).settings(|all| *all = settings)
     }
 
     fn transform<K: Kind>(&self) -> Option<Transform<K>> {

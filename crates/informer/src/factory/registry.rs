@@ -92,7 +92,7 @@ impl Registry {
             let until = stop.clone();
             let task = self.tasks.spawn(async move {
                 if let Err(error) = informer.run(until).await {
-                    tracing::warn!(informer = informer.name(), %error, "not started by its factory");
+                    tracing::warn!(informer = informer.name(), %error, "an informer of the factory");
                 }
             });
             entry.running = Some(Running { stop, task });

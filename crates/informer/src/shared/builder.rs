@@ -1,11 +1,13 @@
 //! What can be chosen about an informer before it runs.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use super::{Inner, Plan, SharedInformer, joining::Joining};
+use tokio_util::sync::CancellationToken;
+
+use super::{GRACE, Inner, LEAST_GRACE, Plan, SharedInformer, joining::Joining};
 use crate::{
     Object,
     lanes::Route,
@@ -22,6 +24,7 @@ pub struct Builder<K> {
     sources: Vec<Arc<dyn ListWatch<K>>>,
     name: Option<String>,
     resync: Duration,
+    grace: Duration,
     transform: Option<Transform<K>>,
     queue: QueueKind,
     settings: Settings,
@@ -61,6 +64,7 @@ impl<K: Send + Sync + 'static> Builder<K> {
             sources: vec![Arc::new(source)],
             name: None,
             resync: Duration::ZERO,
+            grace: GRACE,
             transform: None,
             queue: QueueKind::default(),
             settings: Settings::default(),
@@ -91,6 +95,14 @@ impl<K: Send + Sync + 'static> Builder<K> {
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
+        self
+    }
+
+    /// How long handlers may go on after the stop with what they are doing; see [`SharedInformer::run`]. Default: 30
+    /// seconds; at least 100 milliseconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace.max(LEAST_GRACE);
         self
     }
 
@@ -131,9 +143,6 @@ impl<K: Send + Sync + 'static> Builder<K> {
     /// The most objects in one page of a list.
     #[must_use]
     pub fn page_size(mut self, objects: u32) -> Self {
-        if objects == 0 {
-            self.failure.get_or_insert(BuildError::PageSize);
-        }
         self.settings.page_size = Some(objects);
         self
     }
@@ -152,10 +161,10 @@ impl<K: Send + Sync + 'static> Builder<K> {
         self
     }
 
-    /// Everything about listing and watching at once.
+    /// Changes anything about listing and watching: `.settings(|settings| settings.probe_period = None)`.
     #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
@@ -178,6 +187,9 @@ impl<K: Send + Sync + 'static> Builder<K> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
+        if self.settings.page_size == Some(0) {
+            return Err(BuildError::PageSize);
+        }
         for (at, second) in self.sources.iter().enumerate() {
             let overlaps = |first: &&Arc<dyn ListWatch<K>>| match (first.namespace(), second.namespace()) {
                 (Some(one), Some(other)) => one == other,
@@ -199,12 +211,14 @@ impl<K: Send + Sync + 'static> Builder<K> {
             queue: self.queue,
             transform: self.transform,
         };
-        let plan = Plan { route, writer: self.writer, resync: self.resync };
+        let plan = Plan { route, writer: self.writer, resync: self.resync, grace: self.grace };
         let inner = Inner {
             store: self.store,
             monitor: Arc::new(monitor),
             joining: Joining::new(),
             plan: Mutex::new(Some(plan)),
+            stop: CancellationToken::new(),
+            failure: OnceLock::new(),
         };
         Ok(SharedInformer { inner: Arc::new(inner) })
     }

@@ -5,11 +5,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Notice, Plan, joining::Joining, processor::Processor};
+use super::{
+    Notice, Plan,
+    joining::Joining,
+    processor::{Members, Processor},
+};
 use crate::{
     Event,
-    lanes::{LaneBatch, Lanes},
-    metrics::Measurement,
+    lanes::{LaneBatch, LaneQueue, Lanes},
+    metrics::{Levels, Measurement, Probe},
     monitor::Monitor,
     store::{Store, StoreWriter},
     until,
@@ -26,6 +30,27 @@ pub(super) struct Controller<K: Send + Sync + 'static> {
     joining: Arc<Joining<K>>,
     monitor: Arc<Monitor>,
     synced: bool,
+    grace: Duration,
+    /// What measures can ask for, as long as this runs.
+    _gauges: Option<Arc<Gauges<K>>>,
+}
+
+/// Where to look for what the informer holds.
+struct Gauges<K> {
+    store: Store<K>,
+    queues: Vec<LaneQueue<K>>,
+    members: Members<K>,
+}
+
+impl<K: Send + Sync + 'static> Gauges<K> {
+    fn read(&self) -> Levels {
+        Levels {
+            objects: self.store.len(),
+            bytes: self.store.wire_bytes(),
+            queued: self.queues.iter().map(LaneQueue::len).sum(),
+            handlers: self.members.lags(),
+        }
+    }
 }
 
 impl<K: Send + Sync + 'static> Controller<K> {
@@ -44,11 +69,28 @@ impl<K: Send + Sync + 'static> Controller<K> {
         let lanes = Lanes::start(plan.route, store.clone(), Arc::clone(&monitor), stop.child_token());
         let name = monitor.name().to_owned();
         let processor = Processor::new(Arc::clone(&joining), plan.resync, name, monitor.metrics().cloned());
-        Self { lanes, writer: plan.writer, store, processor, joining, monitor, synced: false }
+        let gauges = monitor.metrics().map(|metrics| {
+            let (store, queues, members) = (store.clone(), lanes.queues(), processor.members());
+            let gauges = Arc::new(Gauges { store, queues, members });
+            let asked = Arc::downgrade(&gauges);
+            metrics.informer(monitor.name(), Probe::new(move || Some(asked.upgrade()?.read())));
+            gauges
+        });
+        Self {
+            lanes,
+            writer: plan.writer,
+            store,
+            processor,
+            joining,
+            monitor,
+            synced: false,
+            grace: plan.grace,
+            _gauges: gauges,
+        }
     }
 
-    pub(super) async fn run(mut self, stop: CancellationToken) {
-        let _ending = Ending(Arc::clone(&self.monitor), Arc::clone(&self.joining));
+    /// Runs until it is told to stop, and says who did not end in time then.
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Vec<String> {
         let joining = Arc::clone(&self.joining);
         let mut rest = None;
         loop {
@@ -80,13 +122,15 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 }
             }
         }
-        self.lanes.stop().await;
+        let deadline = Instant::now().checked_add(self.grace);
+        let mut stuck = self.lanes.stop(deadline).await;
         while let Some((lane, batch)) = self.lanes.next().await {
             self.apply(lane, batch);
         }
         let Self { processor, writer, .. } = self;
-        processor.stop().await;
+        stuck.extend(processor.stop(deadline).await);
         drop(writer);
+        stuck
     }
 
     /// First the cache changes, then the handlers hear of it.
@@ -94,7 +138,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
         let deltas = batch.take();
         let mut notices = Vec::with_capacity(deltas.len());
         let (mut added, mut updated, mut deleted) = (0, 0, 0);
-        let bytes = self.writer.write(|batch| {
+        self.writer.write(|batch| {
             self.lanes.apply(lane, deltas, batch, |event, initial| {
                 match &event {
                     Event::Added(_) => added += 1,
@@ -103,7 +147,6 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 }
                 notices.push(Notice { event, initial });
             });
-            batch.wire_bytes()
         });
         drop(batch);
         self.processor.distribute(notices);
@@ -112,27 +155,6 @@ impl<K: Send + Sync + 'static> Controller<K> {
             self.processor.initial_list_done();
             self.monitor.synced(self.store.len());
         }
-        if self.monitor.metrics().is_some() {
-            self.monitor.measure(Measurement::Applied { added, updated, deleted });
-            self.measure(bytes);
-        }
-    }
-
-    fn measure(&self, bytes: u64) {
-        self.monitor.measure(Measurement::QueueDepth(self.lanes.depth()));
-        for (handler, pending) in self.processor.lags() {
-            self.monitor.measure(Measurement::HandlerLag { handler, pending });
-        }
-        self.monitor.measure(Measurement::StoreSize { objects: self.store.len(), bytes });
-    }
-}
-
-/// However the controller ends, also when it is dropped in the middle, nobody waits for it in vain.
-struct Ending<K: Send + Sync + 'static>(Arc<Monitor>, Arc<Joining<K>>);
-
-impl<K: Send + Sync + 'static> Drop for Ending<K> {
-    fn drop(&mut self) {
-        self.1.stop();
-        self.0.stop();
+        self.monitor.measure(Measurement::Applied { added, updated, deleted });
     }
 }

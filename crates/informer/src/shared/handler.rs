@@ -141,6 +141,7 @@ pub struct Handler<K> {
     name: Option<String>,
     resync: Option<Duration>,
     blocking: bool,
+    unmerged: bool,
     on_add: Option<OnAdd<K>>,
     on_update: Option<OnUpdate<K>>,
     on_delete: Option<OnDelete<K>>,
@@ -150,7 +151,8 @@ impl<K> Handler<K> {
     /// A handler that does nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { name: None, resync: None, blocking: false, on_add: None, on_update: None, on_delete: None }
+        let (blocking, unmerged) = (false, false);
+        Self { name: None, resync: None, blocking, unmerged, on_add: None, on_update: None, on_delete: None }
     }
 
     /// What the handler is called in reports and metrics.
@@ -171,6 +173,13 @@ impl<K> Handler<K> {
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
+        self
+    }
+
+    /// Every event is told, however many wait; see [`EventHandler::merges`].
+    #[must_use]
+    pub fn unmerged(mut self) -> Self {
+        self.unmerged = true;
         self
     }
 
@@ -239,5 +248,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Handler<K> {
 
     fn blocking(&self) -> bool {
         self.blocking
+    }
+
+    fn merges(&self) -> bool {
+        !self.unmerged
     }
 }

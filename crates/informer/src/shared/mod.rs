@@ -18,12 +18,13 @@ mod subscription;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    panic::resume_unwind,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use informer_model::ResourceVersion;
-use tokio_util::sync::CancellationToken;
+use informer_model::{ObjectKey, ResourceVersion};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument;
 
 use crate::{
@@ -47,13 +48,12 @@ pub use subscription::Subscription;
 
 /// One list and watch of a kind, shared by everybody in the process who wants to know about it.
 ///
-/// Cloning is a counter. Handlers and indexes may be added before it runs and while it does. It runs once:
+/// It is cheap to clone. Handlers and indexes may be added before it runs and while it does. It runs once:
 /// an informer that has stopped stays stopped, with its cache as it was.
 ///
 /// ```
 /// use informer::{Handler, SharedInformer, source::MemorySource};
 /// use k8s_openapi::api::core::v1::Pod;
-/// use tokio_util::sync::CancellationToken;
 /// # use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// # fn pod(name: &str) -> Pod {
 /// #     let metadata = ObjectMeta { name: Some(name.into()), namespace: Some("shop".into()), ..Default::default() };
@@ -72,15 +72,13 @@ pub use subscription::Subscription;
 ///         .on_delete(|gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
 /// )?;
 ///
-/// let stop = CancellationToken::new();
-/// let running = tokio::spawn({ let (pods, stop) = (pods.clone(), stop.clone()); async move { pods.run(stop).await } });
+/// pods.start()?; // or pods.run(stop).await, in a task of yours
 /// pods.wait_until_synced(std::time::Duration::from_secs(10)).await?;
 /// assert_eq!(pods.store().len(), 1);
 /// assert!(by_node.get("node-1").is_empty());
 ///
 /// watching.remove().await?;
-/// stop.cancel();
-/// running.await??;
+/// pods.stop().await?;
 /// # Ok(()) }
 /// ```
 pub struct SharedInformer<K> {
@@ -93,6 +91,10 @@ struct Inner<K> {
     joining: Arc<Joining<K>>,
     /// What it needs to run; gone once it does.
     plan: Mutex<Option<Plan<K>>>,
+    /// Ends it, whoever runs it.
+    stop: CancellationToken,
+    /// How it ended, if not as it should.
+    failure: OnceLock<RunError>,
 }
 
 /// Everything that is used up by running.
@@ -100,10 +102,18 @@ struct Plan<K> {
     route: Route<K>,
     writer: StoreWriter<K>,
     resync: Duration,
+    grace: Duration,
 }
 
-/// Why an informer does not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// How long is waited after a stop when nobody says otherwise.
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
+/// Who could end at once needs a moment to do so.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
+/// How much longer the informer's own task has, which waits itself for all others.
+const OWN_GRACE: Duration = Duration::from_secs(1);
+
+/// Why an informer does not run, or did not end as it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// It runs already.
     #[error("the informer is running already; an informer runs once")]
@@ -111,6 +121,14 @@ pub enum RunError {
     /// It has run and stopped.
     #[error("the informer has stopped; build a new one to start again")]
     Stopped,
+    /// It has stopped, and did not wait any longer for those that have not returned within the grace.
+    #[error("the informer has stopped without {}, which did not return within {grace:?}", who.join(", "))]
+    Stuck {
+        /// Each in words: `handler "audit"`.
+        who: Vec<String>,
+        /// How long they were waited for; see [`Builder::grace`].
+        grace: Duration,
+    },
 }
 
 impl<K: Send + Sync + 'static> SharedInformer<K> {
@@ -122,18 +140,77 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// Runs until it is told to stop: first the reflectors end, then what they have brought is put into the
     /// cache, then the handlers end. It returns after the last handler has. Events that a handler
     /// has not heard by then are dropped.
+    ///
+    /// A handler, or a function of yours in the informer, that has not returned when the [grace](Builder::grace) is over
+    /// is left behind, and the error names it. (One that blocks the only thread of a runtime also blocks this.)
     pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
-        let plan = self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(plan) = plan else {
-            return Err(match self.inner.monitor.progress().life {
-                Life::Stopped => RunError::Stopped,
-                _ => RunError::Running,
-            });
-        };
-        let (monitor, joining) = (Arc::clone(&self.inner.monitor), Arc::clone(&self.inner.joining));
-        let running = async { Controller::start(plan, monitor, joining, &stop).run(stop.clone()).await };
-        running.instrument(tracing::info_span!("informer", name = self.name())).await;
+        self.carry_out(self.plan()?, stop).await
+    }
+
+    /// Runs in a task of its own until [`stop`](Self::stop).
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn start(&self) -> Result<(), RunError> {
+        let (this, plan) = (self.clone(), self.plan()?);
+        tokio::spawn(async move { this.carry_out(plan, CancellationToken::new()).await });
         Ok(())
+    }
+
+    /// Stops it, whoever runs it, and waits for its end, as [`run`](Self::run) does. Stopping it twice does no harm; one
+    /// that never ran will not. Called from inside a handler this does not wait: the end waits for its handlers.
+    pub async fn stop(&self) -> Result<(), RunError> {
+        self.inner.stop.cancel();
+        if let Ok(plan) = self.plan() {
+            let _ending = Ending(self);
+            drop(plan);
+        }
+        if !is_inside_a_handler() {
+            self.inner.monitor.wait_until_stopped().await;
+        }
+        self.inner.failure.get().cloned().map_or(Ok(()), Err)
+    }
+
+    /// Takes the plan, if it is still there.
+    fn plan(&self) -> Result<Plan<K>, RunError> {
+        let plan = self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
+        plan.ok_or_else(|| match self.inner.monitor.progress().life {
+            Life::Stopped => RunError::Stopped,
+            _ => RunError::Running,
+        })
+    }
+
+    async fn carry_out(&self, plan: Plan<K>, stop: CancellationToken) -> Result<(), RunError> {
+        let _ending = Ending(self);
+        let (monitor, joining) = (Arc::clone(&self.inner.monitor), Arc::clone(&self.inner.joining));
+        let (grace, ending) = (plan.grace, self.inner.stop.child_token());
+        let until = ending.clone();
+        // A task of its own, so that a function which blocks it does not block the one who runs this.
+        let controller = async move { Controller::start(plan, monitor, joining, &until).run(until).await };
+        let span = tracing::info_span!("informer", name = self.name());
+        let mut running = AbortOnDropHandle::new(tokio::spawn(controller.instrument(span)));
+        let given_up = async {
+            tokio::select! {
+                () = stop.cancelled() => ending.cancel(),
+                () = ending.cancelled() => {}
+            }
+            tokio::time::sleep(grace.saturating_add(OWN_GRACE)).await;
+        };
+        let stuck = tokio::select! {
+            biased;
+            ended = &mut running => ended.unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime is shutting down.
+                Err(_) => Vec::new(),
+            }),
+            () = given_up => vec!["its own task, which calls index functions and measurements".to_owned()],
+        };
+        if stuck.is_empty() {
+            return Ok(());
+        }
+        let error = RunError::Stuck { who: stuck, grace };
+        tracing::error!(informer = self.name(), %error, "ended without waiting any longer");
+        Err(self.inner.failure.get_or_init(|| error).clone())
     }
 
     /// Adds a handler. It first hears of every object that is in the cache, then of every change.
@@ -195,6 +272,16 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
         self.inner.store.wait_for_resource_version(wanted, within).await
     }
 
+    /// Waits until the cache has this version of one object, or its deletion; see [`Store::wait_for`].
+    pub async fn wait_for(
+        &self,
+        key: &ObjectKey,
+        wanted: &ResourceVersion,
+        within: Duration,
+    ) -> Result<ResourceVersion, WaitError> {
+        self.inner.store.wait_for(key, wanted, within).await
+    }
+
     /// Whether two handles are of the same informer.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -213,6 +300,16 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// The objects that exist but cannot be used, with the reason. The next good version of one releases it.
     pub fn quarantined(&self) -> Vec<Unusable> {
         self.inner.monitor.quarantined()
+    }
+}
+
+/// However an informer ends, also when running it is given up in the middle, nobody waits for it in vain.
+struct Ending<'a, K: Send + Sync + 'static>(&'a SharedInformer<K>);
+
+impl<K: Send + Sync + 'static> Drop for Ending<'_, K> {
+    fn drop(&mut self) {
+        self.0.inner.joining.stop();
+        self.0.inner.monitor.stop();
     }
 }
 

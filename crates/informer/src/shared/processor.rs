@@ -5,9 +5,12 @@
 //! handlers are taken in between two batches, so that what they find in the store and what they hear later
 //! fit together.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    task::{self, JoinSet},
+    time::Instant,
+};
 use tracing::Instrument;
 
 use super::{
@@ -18,13 +21,37 @@ use super::{
     registration::{End, Member},
     resync::ResyncSchedule,
 };
-use crate::{metrics::Metrics, store::Store, sync::Arc};
+use crate::{
+    metrics::Metrics,
+    store::Store,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    until,
+};
+
+/// Who is told, each with what waits for it: for the task that tells, and for those who ask how far everybody is.
+pub(super) struct Members<K>(Arc<Mutex<Vec<(Arc<Member>, Arc<Inbox<K>>)>>>);
+
+impl<K> Members<K> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Member>, Arc<Inbox<K>>)>> {
+        // Nothing of a user's runs under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of each handler, and how many events wait for it.
+    pub(super) fn lags(&self) -> Vec<(String, usize)> {
+        let there = self.lock();
+        let there = there.iter().filter(|(_, inbox)| !inbox.is_closed());
+        there.map(|(member, inbox)| (member.name.to_string(), inbox.pending())).collect()
+    }
+}
 
 /// All handlers of one informer. Owned by the task that writes the store.
 pub(crate) struct Processor<K> {
     joining: Arc<Joining<K>>,
-    members: Vec<(Arc<Member>, Arc<Inbox<K>>)>,
+    members: Members<K>,
     tasks: JoinSet<()>,
+    /// Whose task is which, of those that have not ended.
+    running: HashMap<task::Id, Arc<Member>>,
     schedule: ResyncSchedule,
     /// Whether the first list has been distributed to its end.
     listed: bool,
@@ -41,8 +68,9 @@ impl<K> Processor<K> {
     ) -> Self {
         Self {
             joining,
-            members: Vec::new(),
+            members: Members(Arc::new(Mutex::new(Vec::new()))),
             tasks: JoinSet::new(),
+            running: HashMap::new(),
             schedule: ResyncSchedule::new(default_resync),
             listed: false,
             reporter: Reporter { informer: informer.into(), metrics },
@@ -68,9 +96,10 @@ impl<K> Processor<K> {
                 }
                 if let Some(start) = start {
                     let span = tracing::info_span!("handler", name = &*member.name);
-                    self.tasks.spawn(start(self.reporter.clone()).instrument(span));
+                    let task = self.tasks.spawn(start(self.reporter.clone()).instrument(span));
+                    self.running.insert(task.id(), Arc::clone(&member));
                 }
-                self.members.push((member, inbox));
+                self.members.lock().push((member, inbox));
             }
         }
         self.schedule.start(now);
@@ -82,12 +111,12 @@ impl<K> Processor<K> {
         self.prune();
         if !notices.iter().any(Notice::is_resync) {
             let all = batches(notices);
-            self.members.iter().for_each(|(_, inbox)| inbox.push(&all));
+            self.members.lock().iter().for_each(|(_, inbox)| inbox.push(&all));
             return;
         }
         let real = notices.iter().filter(|notice| !notice.is_resync()).cloned().collect();
         let (real, all) = (batches(real), batches(notices));
-        for (member, inbox) in &self.members {
+        for (member, inbox) in &*self.members.lock() {
             inbox.push(if self.schedule.is_due(member.id) { &all } else { &real });
         }
         self.schedule.tell();
@@ -97,7 +126,7 @@ impl<K> Processor<K> {
     pub(crate) fn initial_list_done(&mut self) {
         if !self.listed {
             self.listed = true;
-            self.members.iter().for_each(|(_, inbox)| inbox.mark_synced());
+            self.members.lock().iter().for_each(|(_, inbox)| inbox.mark_synced());
         }
     }
 
@@ -112,20 +141,35 @@ impl<K> Processor<K> {
         self.schedule.tick(now)
     }
 
-    /// The name of each handler, and how many events wait for it.
-    pub(crate) fn lags(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.members.iter().map(|(member, inbox)| (&*member.name, inbox.pending()))
+    /// Who is told.
+    pub(super) fn members(&self) -> Members<K> {
+        Members(Arc::clone(&self.members.0))
     }
 
-    /// Lets every running callback end, drops what waits, and returns when no handler is left.
-    pub(crate) async fn stop(mut self) {
+    /// Lets every running callback end, drops what waits, and returns when no handler is left or the time is up. Says who
+    /// is left.
+    pub(crate) async fn stop(mut self, deadline: Option<Instant>) -> Vec<String> {
         self.close();
-        while self.tasks.join_next().await.is_some() {}
+        let all = async {
+            while let Some(ended) = self.tasks.join_next_with_id().await {
+                self.running.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
+            }
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = until(deadline) => {}
+        }
+        let mut stuck: Vec<_> =
+            self.running.values().map(|member| format!("handler {:?}", member.name)).collect();
+        stuck.sort();
+        stuck
     }
 
     fn close(&mut self) {
         self.joining.stop();
-        for (member, inbox) in self.members.drain(..) {
+        let members = std::mem::take(&mut *self.members.lock());
+        for (member, inbox) in members {
             member.end(End::Stopped);
             inbox.close();
         }
@@ -133,14 +177,13 @@ impl<K> Processor<K> {
 
     /// Forgets handlers that were removed.
     fn prune(&mut self) {
-        self.members.retain(|(member, inbox)| {
-            let stays = !inbox.is_closed();
-            if !stays {
-                self.schedule.leave(member.id);
-            }
-            stays
-        });
-        while self.tasks.try_join_next().is_some() {}
+        let mut members = self.members.lock();
+        let gone = members.extract_if(.., |(_, inbox)| inbox.is_closed()).collect::<Vec<_>>();
+        drop(members);
+        gone.iter().for_each(|(member, _)| self.schedule.leave(member.id));
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.running.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
+        }
     }
 }
 

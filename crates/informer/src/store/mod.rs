@@ -18,8 +18,12 @@ mod writer;
 
 use std::{
     cmp::Ordering,
+    collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -70,11 +74,15 @@ struct Shared<K> {
     state: Mutex<State<K>>,
     /// The version of `view`, for those who wait for one.
     reached: watch::Sender<Reached>,
+    /// What the objects of `view` took on the wire, if that is counted.
+    wire_bytes: AtomicU64,
 }
 
 #[derive(Clone, Default)]
 struct Reached {
     version: ResourceVersion,
+    /// The versions of namespaces that are filled each by itself.
+    namespaces: BTreeMap<Arc<str>, ResourceVersion>,
     /// The writer is gone: there will be no other version.
     last: bool,
 }
@@ -86,6 +94,7 @@ pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
         view: ArcSwap::from_pointee(state.show()),
         state: Mutex::new(state),
         reached: watch::Sender::default(),
+        wire_bytes: AtomicU64::new(0),
     });
     (StoreWriter::new(Arc::clone(&shared)), Store::new(shared))
 }
@@ -93,12 +102,14 @@ pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
 impl<K> Shared<K> {
     fn publish(&self, state: &mut State<K>) {
         self.view.store(Arc::new(state.show()));
+        self.wire_bytes.store(state.wire_bytes.unwrap_or_default(), Relaxed);
         state.turn();
         self.reached.send_if_modified(|reached| {
-            let news = reached.version != state.version;
-            if news {
+            let news = reached.version != state.version || !state.namespace_versions.is_empty();
+            if reached.version != state.version {
                 reached.version = state.version.clone();
             }
+            reached.namespaces.extend(state.namespace_versions.drain(..));
             news
         });
     }
@@ -170,6 +181,11 @@ impl<K> Store<K> {
         self.len() == 0
     }
 
+    /// What all objects took on the wire; 0 unless that is counted.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.shared.wire_bytes.load(Relaxed)
+    }
+
     /// The version that the store has reached; unset before the first list.
     pub fn resource_version(&self) -> ResourceVersion {
         self.shared.view.load().version.clone()
@@ -222,28 +238,55 @@ impl<K> Store<K> {
     pub async fn wait_for_resource_version(
         &self,
         wanted: &ResourceVersion,
-        deadline: Duration,
+        within: Duration,
+    ) -> Result<ResourceVersion, WaitError> {
+        self.wait(wanted, within, |reached| reached.version.clone()).await
+    }
+
+    /// Waits until the store has applied this version of one object, or its deletion at this version. With several
+    /// namespaces, each watched by itself, nobody else's is waited for, as
+    /// [`wait_for_resource_version`](Self::wait_for_resource_version) does.
+    pub async fn wait_for(
+        &self,
+        key: &ObjectKey,
+        wanted: &ResourceVersion,
+        within: Duration,
+    ) -> Result<ResourceVersion, WaitError> {
+        self.wait(wanted, within, |reached| {
+            let object = self.get(key).map(|object| object.resource_version().clone());
+            let namespace = || reached.namespaces.get(key.namespace().unwrap_or_default());
+            object
+                .filter(|version| version >= wanted)
+                .unwrap_or_else(|| namespace().unwrap_or(&reached.version).clone())
+        })
+        .await
+    }
+
+    /// Waits until what counts of all that was reached is this version or a later one.
+    async fn wait(
+        &self,
+        wanted: &ResourceVersion,
+        within: Duration,
+        counts: impl Fn(&Reached) -> ResourceVersion,
     ) -> Result<ResourceVersion, WaitError> {
         let order = |version: &ResourceVersion| match wanted.is_unset() {
             true => Some(Ordering::Equal),
             false => version.partial_cmp(wanted),
         };
         let mut versions = self.shared.reached.subscribe();
-        let decided = versions.wait_for(|Reached { version, last }| {
-            *last || order(version).map_or(!version.is_unset(), Ordering::is_ge)
+        let decided = versions.wait_for(|reached| {
+            let version = counts(reached);
+            reached.last || order(&version).map_or(!version.is_unset(), Ordering::is_ge)
         });
-        let waited = tokio::time::timeout(deadline, decided).await;
         // The sender is in `self`, so it is not gone.
-        let reached = waited.map(|decided| decided.map(|reached| reached.clone()).unwrap_or_default());
-        let (wanted, current) = (wanted.clone(), self.resource_version());
-        match reached {
-            Err(_) => Err(WaitError::Deadline { wanted, current, waited: deadline }),
-            Ok(Reached { version, last }) => match order(&version) {
-                Some(order) if order.is_ge() => Ok(version),
-                None if !version.is_unset() => Err(WaitError::Incomparable { wanted, current: version }),
-                _ if last => Err(WaitError::Stopped { wanted }),
-                _ => Err(WaitError::Deadline { wanted, current, waited: deadline }),
-            },
+        let in_time = tokio::time::timeout(within, decided).await.is_ok();
+        let reached = self.shared.reached.borrow().clone();
+        let (wanted, current) = (wanted.clone(), counts(&reached));
+        match order(&current) {
+            Some(order) if order.is_ge() => Ok(current),
+            None if !current.is_unset() => Err(WaitError::Incomparable { wanted, current }),
+            _ if in_time && reached.last => Err(WaitError::Stopped { wanted }),
+            _ => Err(WaitError::Deadline { wanted, current, waited: within }),
         }
     }
 }

@@ -47,9 +47,11 @@ pub(super) struct State<K> {
     labels: Index,
     pub(super) user: Vec<UserIndex<K>>,
     pub(super) version: ResourceVersion,
+    /// What is new of the versions of single namespaces.
+    pub(super) namespace_versions: Vec<(Arc<str>, ResourceVersion)>,
     /// What all objects took on the wire, if somebody wants to know: it is a look at the body of each that comes or
     /// goes.
-    wire_bytes: Option<u64>,
+    pub(super) wire_bytes: Option<u64>,
 }
 
 impl<K> State<K> {
@@ -61,6 +63,7 @@ impl<K> State<K> {
             labels: Index::new(),
             user: Vec::new(),
             version: ResourceVersion::UNSET,
+            namespace_versions: Vec::new(),
             wire_bytes: None,
         }
     }
@@ -190,7 +193,7 @@ impl<K> StoreWriter<K> {
         self.shared.lock().rest();
     }
 
-    /// From now on every batch knows what all objects took on the wire.
+    /// From now on the store knows what all objects took on the wire.
     pub(crate) fn count_wire_bytes(&mut self) {
         let mut state = self.shared.lock();
         state.wire_bytes = Some(Snapshot(Arc::new(state.show())).wire_bytes());
@@ -237,11 +240,6 @@ impl<K> Batch<'_, K> {
         Snapshot(Arc::new(self.state.show()))
     }
 
-    /// What all objects took on the wire as this batch has left them; 0 unless that is counted.
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        self.state.wire_bytes.unwrap_or_default()
-    }
-
     /// Says which objects will be put next, up to [`AHEAD`](Self::AHEAD) of them. They are looked up side by side, so that
     /// [`insert`](Self::insert) finds in the processor's caches what it would otherwise wait for, one object after the
     /// other. It changes nothing, and what comes after all may be something else.
@@ -282,6 +280,11 @@ impl<K> Batch<'_, K> {
     /// Says which version of the collection the store has reached.
     pub fn set_resource_version(&mut self, version: ResourceVersion) {
         self.state.version = version;
+    }
+
+    /// Says which version one namespace has reached that is filled by itself.
+    pub(crate) fn set_namespace_version(&mut self, namespace: &str, version: ResourceVersion) {
+        self.state.namespace_versions.push((namespace.into(), version));
     }
 
     /// Makes a list the contents of the store, at the list's version.

@@ -1,21 +1,23 @@
 //! What a factory's options do to its informers.
 
 use std::{
+    future::pending,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures_util::StreamExt;
 use informer::{
-    Notice, SharedInformerFactory,
+    EventHandler, Notice, Object, SharedInformerFactory,
     metrics::{Measurement, Metrics},
-    queue::Transform,
+    queue::{QueueKind, Transform},
     reflector::Backoff,
 };
 use informer_apiserver::{Fault, Rule};
 use informer_model::Status;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{SOON, mk_server, story};
 
@@ -33,6 +35,32 @@ fn the_hook_has_the_last_word_on_every_request() {
         factory.wait_for_cache_sync(SOON).await.unwrap();
         assert!(maps.get("shop/a").is_err() && maps.get("shop/b").is_ok());
         factory.shutdown().await;
+    });
+}
+
+#[test]
+fn c30_queue_settings_and_grace_of_a_factory_are_those_of_its_informers() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let factory = SharedInformerFactory::builder(server.client())
+            .streaming(false)
+            .queue(QueueKind::PerKey)
+            .settings(|settings| settings.page_size = Some(7))
+            .grace(Duration::from_secs(3))
+            .build()
+            .unwrap();
+        struct Endless;
+        impl EventHandler<ConfigMap> for Endless {
+            async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {
+                pending().await
+            }
+        }
+        factory.core().v1().config_maps().informer().add_handler(Endless).unwrap();
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        let began = Instant::now();
+        factory.shutdown().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(3));
     });
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use informer::{
-    reflector::{Backoff, Remedy, Settings},
+    reflector::{Backoff, Remedy},
     shared::Builder,
 };
 use informer_apiserver::{
@@ -34,8 +34,10 @@ pub(crate) fn client(address: SocketAddr) -> Client {
 fn impatient(builder: Builder<ConfigMap>, streaming: bool) -> Builder<ConfigMap> {
     let initial = Duration::from_millis(5);
     let backoff = Backoff { initial, max: 10 * initial, ..Backoff::default() };
-    let watch_timeout = Duration::from_secs(1);
-    builder.settings(Settings { streaming, backoff, watch_timeout, ..Settings::default() })
+    builder
+        .streaming(streaming)
+        .backoff(backoff)
+        .settings(|settings| settings.watch_timeout = Duration::from_secs(1))
 }
 
 async fn listen(cluster: &Cluster, address: SocketAddr) -> Listener {

@@ -12,6 +12,7 @@ mod problems;
 mod removal;
 mod resync;
 mod stage;
+mod stopping;
 #[path = "../support/mod.rs"]
 mod support;
 mod time;

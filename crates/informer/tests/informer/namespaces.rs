@@ -8,6 +8,7 @@ use informer::{
     source::{ListWatch, MemorySource},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::Instant;
 
 use crate::{
     stage::{Log, MINUTE, QUEUES, Stage, forbidden, force_list, put, seconds, server, settle},
@@ -74,6 +75,39 @@ async fn c33_the_version_of_several_is_what_all_of_them_have_reached() {
     let reached = stage.informer.wait_for_resource_version(&server.version(), 2 * MINUTE).await;
     assert_eq!(reached, Ok("4".into()), "the bookmark of the other did");
     stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c21_who_waits_for_an_object_waits_for_its_namespace_and_no_other() {
+    for queue in QUEUES {
+        let server = server(&["a/x", "b/x"]);
+        let builder = SharedInformer::builder(server.scoped("a")).source(server.scoped("b")).queue(queue);
+        let stage = Stage::synced(&server, builder.build().unwrap()).await;
+        let (informer, began) = (&stage.informer, Instant::now());
+        put(&server, "a/x");
+        let written = server.version();
+        assert_eq!(informer.wait_for(&key("a/x"), &written, MINUTE).await, Ok(written.clone()));
+        assert_eq!(show(informer.store().get(&key("a/x")).iter()), "a/x@4");
+        let deleted = server.delete(&key("a/x")).unwrap();
+        assert_eq!(informer.wait_for(&key("a/x"), &deleted, MINUTE).await, Ok(deleted.clone()));
+        assert!(informer.store().get(&key("a/x")).is_none());
+        assert_eq!(began.elapsed(), Duration::ZERO, "the other namespace was not waited for");
+        let other = informer.wait_for(&key("b/x"), &deleted, Duration::from_secs(1)).await.unwrap_err();
+        assert!(other.to_string().contains("it is at \"3\""), "{other}");
+        // An object that is there already answers for itself, also when the informer has stopped.
+        let there = informer.clone();
+        stage.end().await;
+        let cached = there.store().get(&key("b/x")).unwrap().resource_version().clone();
+        assert_eq!(there.wait_for(&key("b/x"), &cached, MINUTE).await, Ok(cached));
+        assert!(
+            there
+                .wait_for(&key("b/x"), &"99".into(), MINUTE)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("stopped")
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,16 +100,13 @@ fn f28_no_part_of_the_library_looks_at_the_wall_clock() {
 #[tokio::test(start_paused = true)]
 async fn periods_of_any_length_do_no_harm() {
     let backoff = Backoff { initial: Duration::MAX, max: Duration::MAX, ..Backoff::default() };
-    let settings = Settings {
-        probe_period: Some(Duration::MAX),
-        watch_timeout: Duration::MAX,
-        backoff,
-        ..Settings::default()
-    };
     for streaming in [true, false] {
         let (server, log) = (server(&["a/x"]), Log::default());
-        let settings = Settings { streaming, ..settings.clone() };
-        let informer = builder(&server).settings(settings).resync(Duration::MAX).build().unwrap();
+        let endless = |settings: &mut Settings| {
+            (settings.probe_period, settings.watch_timeout) = (Some(Duration::MAX), Duration::MAX);
+        };
+        let informer = builder(&server).streaming(streaming).backoff(backoff).settings(endless);
+        let informer = informer.resync(Duration::MAX).grace(Duration::MAX).build().unwrap();
         informer.add_handler(log.handler()).unwrap();
         let stage = Stage::synced(&server, informer).await;
         let lists = server.lists();

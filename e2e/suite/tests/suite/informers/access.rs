@@ -22,7 +22,7 @@ async fn watched(stage: &Stage) -> Running<k8s_openapi::api::core::v1::ConfigMap
     let client = stage.account(&token_file(stage)).await;
     stage.allow_account().await;
     let running =
-        Running::synced(SharedInformer::builder(maps(stage, client)).settings(impatient()), data).await;
+        Running::synced(SharedInformer::builder(maps(stage, client)).settings(impatient), data).await;
     running.heard.tell(stage, 1).await;
     running.is_well(stage).await;
     running

@@ -58,7 +58,7 @@ fn a_kind_that_comes_goes_and_comes_is_followed() {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", "Widget"));
         let source = KubeListWatch::<DynamicObject>::of_kind(stage.client().clone(), kind);
         let source = source.in_namespace(stage.namespace.as_str());
-        let builder = SharedInformer::builder(source).settings(impatient());
+        let builder = SharedInformer::builder(source).settings(impatient);
         let color = |widget: &DynamicObject| {
             widget.pointer("/spec/color").map(ToString::to_string).unwrap_or_default()
         };

@@ -15,7 +15,7 @@ async fn watched(stage: &Stage) -> Running<ConfigMap> {
     for name in ["a", "b"] {
         stage.make(&stage.maps(), mk_map(name)).await;
     }
-    let builder = SharedInformer::builder(maps(stage, stage.client().clone())).settings(impatient());
+    let builder = SharedInformer::builder(maps(stage, stage.client().clone())).settings(impatient);
     let running = Running::synced(builder, data).await;
     running.heard.tell_unordered(stage, 2).await;
     running
@@ -48,10 +48,10 @@ fn informers_go_on_after_the_server_was_started_again() {
         let (client, namespace) = (stage.client(), stage.namespace.as_str());
         let maps = watched(stage).await;
         let secrets = KubeListWatch::<Secret>::all(client.clone()).in_namespace(namespace);
-        let secrets = SharedInformer::builder(secrets).settings(impatient()).streaming(false);
+        let secrets = SharedInformer::builder(secrets).settings(impatient).streaming(false);
         let secrets = Running::synced(secrets, |secret| secret.type_.clone().unwrap_or_default()).await;
         let pods = KubeListWatch::<PartialObjectMeta<k8s_openapi::api::core::v1::Pod>>::all(client.clone());
-        let pods = SharedInformer::builder(pods.in_namespace(namespace)).settings(impatient());
+        let pods = SharedInformer::builder(pods.in_namespace(namespace)).settings(impatient);
         let pods = Running::synced(pods, |pod| pod.metadata.name.clone().unwrap_or_default()).await;
         stage.cluster.restart();
         stage.make(&stage.maps(), mk_map("c")).await;

@@ -40,10 +40,10 @@ pub(crate) struct Running<K: 'static> {
 }
 
 /// Settings that try again soon, and whose watches are short.
-pub(crate) fn impatient() -> Settings {
-    let backoff =
-        Backoff { initial: Duration::from_millis(200), max: Duration::from_secs(1), ..Backoff::default() };
-    Settings { watch_timeout: Duration::from_secs(2), backoff, ..Settings::default() }
+pub(crate) fn impatient(settings: &mut Settings) {
+    let (initial, max) = (Duration::from_millis(200), Duration::from_secs(1));
+    settings.backoff = Backoff { initial, max, ..Backoff::default() };
+    settings.watch_timeout = Duration::from_secs(2);
 }
 
 /// The config maps of the stage's namespace.
