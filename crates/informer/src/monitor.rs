@@ -42,6 +42,16 @@ struct State {
     /// What cannot be used, by the lane it came from and its name.
     quarantine: BTreeMap<(usize, String), Unusable>,
     started: Option<Instant>,
+    /// The newest version that the server is known to have, and since when.
+    server: Option<(ResourceVersion, Instant)>,
+}
+
+impl State {
+    fn saw(&mut self, version: &ResourceVersion) {
+        if self.server.as_ref().is_none_or(|(known, _)| version >= known) {
+            self.server = Some((version.clone(), Instant::now()));
+        }
+    }
 }
 
 struct Lane {
@@ -92,7 +102,7 @@ impl Monitor {
             metrics: None,
             on_problem: None,
             progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
-            state: Mutex::new(State { lanes, quarantine: BTreeMap::new(), started: None }),
+            state: Mutex::new(State { lanes, quarantine: BTreeMap::new(), started: None, server: None }),
         }
     }
 
@@ -195,7 +205,21 @@ impl Monitor {
         lane.received = received;
         if lane.version != *version {
             lane.version = version.clone();
+            state.saw(version);
         }
+    }
+
+    /// Notes which version the server has.
+    pub(crate) fn saw(&self, version: &ResourceVersion) {
+        self.lock().saw(version);
+    }
+
+    /// How long ago any lane heard that the server has this version or a later one, if none has heard since that it went
+    /// back in time.
+    pub(crate) fn vouches(&self, version: &ResourceVersion) -> Option<Duration> {
+        let state = self.lock();
+        let (_, heard) = state.server.as_ref().filter(|(known, _)| known >= version)?;
+        (state.lanes.len() > 1).then(|| heard.elapsed())
     }
 
     /// The version that a lane has reached.
@@ -214,6 +238,9 @@ impl Monitor {
         }
         let now = Instant::now();
         let mut state = self.lock();
+        if matches!(problem, Problem::Rewound { .. }) {
+            state.server = None;
+        }
         let Some(lane) = state.lanes.get_mut(lane) else { return };
         // A watch that goes on at once, or a question that was not answered, is no change of state.
         let harmless = matches!(remedy, Remedy::GoOn) || remedy == Remedy::Rewatch(Duration::ZERO);

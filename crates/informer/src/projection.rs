@@ -6,7 +6,8 @@
 ///
 /// The struct decodes only the fields that it names, and takes only the memory that they take; the rest of each
 /// object is passed over. It needs `metadata: ObjectMeta` and [`Deserialize`](serde::Deserialize). Projections of
-/// one kind are types of their own, each with its own informer.
+/// one kind are types of their own, each with its own informer. What of the metadata nobody reads,
+/// [`Transform::drop_metadata`](crate::queue::Transform::drop_metadata) or a transform of your own gives back.
 ///
 /// Of a kind that has a Rust type, name the type:
 ///

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use informer::{DynamicObject, KubeListWatch, SharedInformer, model::ObjectKey, source::ListWatch};
+use informer::{
+    DynamicObject, KubeListWatch, SharedInformer, model::ObjectKey, queue::Transform, source::ListWatch,
+};
 use informer_apiserver::ApiServer;
 use informer_testing::custom_resource;
 use k8s_openapi::{
@@ -199,6 +201,28 @@ async fn a_kind_without_a_rust_type_is_told_by_its_names() {
     assert_eq!(source.description(), "websites.example.com in namespace \"default\"");
     let sites = before_and_after(&server, source, || put("new.example")).await;
     assert_eq!(sites.map(|site| site.spec.domain), ["old.example", "new.example"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c20_what_is_known_beside_an_object_need_not_be_kept_in_it_too() {
+    let server = mk_server();
+    let mut pod = mk_pod("node-1", "Running");
+    pod["metadata"]["labels"] = json!({ "app": "web" });
+    pod["metadata"]["annotations"] = json!({ "note": "x".repeat(1_000) });
+    server.put(pod).unwrap();
+    let builder = SharedInformer::builder(KubeListWatch::<PodPlace>::all(server.client()));
+    let pods = builder.transform(Transform::drop_metadata()).build().unwrap();
+    pods.start().unwrap();
+    pods.wait_until_synced(MINUTE).await.unwrap();
+    let found = pods.store().list(&"app=web".parse().unwrap());
+    assert_eq!(found.iter().map(|pod| pod.key().clone()).collect::<Vec<_>>(), [web()]);
+    assert_eq!((&found[0].metadata, &*found[0].spec.node_name), (&ObjectMeta::default(), "node-1"));
+    assert!(!found[0].resource_version().is_unset() && found[0].labels().get("app") == Some("web"));
+    // A change reaches it as before.
+    server.put(mk_pod("node-2", "Running")).unwrap();
+    pods.wait_for_resource_version(&server.version().into(), MINUTE).await.unwrap();
+    assert_eq!(pods.store().get(&web()).unwrap().spec.node_name, "node-2");
+    pods.stop().await.unwrap();
 }
 
 #[test]

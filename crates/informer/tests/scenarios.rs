@@ -130,6 +130,7 @@ fn input(words: &[&str]) -> Input {
         ["closed", error @ ..] => Input::WatchClosed(Some(failure(error))),
         ["probe", "failed", error @ ..] => Input::Probed(Err(failure(error))),
         ["probe", ..] => Input::Probed(Ok(page())),
+        ["vouched", ago] => Input::Vouched(duration(ago)),
         _ => panic!("nothing like this happens: {words:?}"),
     }
 }
@@ -181,7 +182,10 @@ fn show(action: &Action) -> String {
     match action {
         Action::List(options) => format!("list{}", show_options(options)),
         Action::Watch(options) => format!("watch{}", show_options(options)),
-        Action::Probe(options) => format!("probe{}", show_options(options)),
+        Action::Probe { options, version_only: false } => format!("probe{}", show_options(options)),
+        Action::Probe { options, version_only: true } => {
+            format!("probe{}, unless somebody vouches", show_options(options))
+        }
         Action::CancelList => "cancel the list".to_owned(),
         Action::CloseWatch => "close the watch".to_owned(),
         Action::Collect => "collect".to_owned(),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use informer_model::ObjectKey;
-use kube::Resource;
+use kube::{Resource, core::ObjectMeta};
 
 use crate::{Object, panic_message};
 
@@ -69,6 +69,29 @@ impl<K> Transform<K> {
         K: Resource + Clone,
     {
         Self(Arc::new(move |object| object.modify(|object| function(object).verdict())))
+    }
+
+    /// A transform that empties the metadata in the object.
+    ///
+    /// [`Object`] has key, version and labels beside it anyway, so that getting, listing and selecting work as before; all
+    /// else (annotations, owners, uid, times) is gone. Metadata is often the larger part of a projection: one with
+    /// five fields of a pod takes a third of the memory without. Of several transforms this must be the last: labels that a
+    /// later one changes are those of the object, which has none any more.
+    ///
+    /// ```
+    /// use informer::{Object, queue::Transform};
+    /// # use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+    /// # let metadata = ObjectMeta { name: Some("web-0".into()), namespace: Some("shop".into()), ..Default::default() };
+    /// # let pod = Object::new(Pod { metadata, ..Default::default() })?;
+    /// let pod = Transform::drop_metadata().apply(pod)?;
+    /// assert_eq!((pod.key().to_string().as_str(), &pod.metadata.name), ("shop/web-0", &None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drop_metadata() -> Self
+    where
+        K: Resource + Clone,
+    {
+        Self::reshape(|object: &mut K| *object.meta_mut() = ObjectMeta::default())
     }
 
     /// A transform that only holds an object in another way: what was known of it stays known.

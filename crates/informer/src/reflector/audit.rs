@@ -18,9 +18,26 @@ pub(super) struct Audit {
     /// A difference was acted on, and no equal number was seen since.
     acted: bool,
     distrusted: bool,
+    /// The server does not say how many there are, as with a selector.
+    uncounted: bool,
 }
 
 impl Audit {
+    /// Whether there is anything to be learned from counting.
+    pub(super) fn counts(&self) -> bool {
+        !self.distrusted && !self.uncounted
+    }
+
+    /// Whether the next number decides.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.differences > 0
+    }
+
+    /// Whether the server said how many objects there are.
+    pub(super) fn counting(&mut self, counts: bool) {
+        self.uncounted = !counts;
+    }
+
     /// A list has been taken.
     pub(super) fn listed(&mut self, objects: u64) {
         self.objects = objects;

@@ -48,6 +48,16 @@ pub enum Problem {
         /// The version that the server has.
         server: ResourceVersion,
     },
+    /// The server's lists stay at a version while its watch goes on.
+    #[error(
+        "the server's lists stay at version {server}, while its watch has told of {seen}: whether it goes back in time cannot be seen"
+    )]
+    VersionStuck {
+        /// The version that was seen.
+        seen: ResourceVersion,
+        /// The version that lists have.
+        server: ResourceVersion,
+    },
     /// The server did not tell every change.
     #[error("the server has {server} objects where the watch told of {seen}: changes were not told")]
     EventsLost {
@@ -77,6 +87,7 @@ impl Problem {
             Self::ShortWatch => "short watch",
             Self::SilentWatch(_) => "silent watch",
             Self::Rewound { .. } => "version rewound",
+            Self::VersionStuck { .. } => "version stuck",
             Self::EventsLost { .. } => "events lost",
             Self::Panicked(_) => "panic",
         }

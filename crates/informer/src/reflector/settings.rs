@@ -15,8 +15,10 @@ pub struct Settings {
     pub watch_timeout: Duration,
     /// The delays after failures.
     pub backoff: Backoff,
-    /// How often the server is asked for its version, to notice that it went backwards or lost events.
-    /// Default: every 30 seconds.
+    /// How soon it is noticed that the server went back in time. When neither the watch nor, with several namespaces,
+    /// that of another one has told a newer version for so long (or up to a quarter less, by chance), a list of one object asks
+    /// for it. Every tenth period such a list also counts the objects, to notice lost events. Unset: never.
+    /// Default: 30 seconds.
     pub probe_period: Option<Duration>,
     /// For how long a watch is repeated after internal errors of the server before the list is. Default: not.
     pub internal_error_retry: Duration,

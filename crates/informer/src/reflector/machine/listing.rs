@@ -43,6 +43,7 @@ impl Machine {
         }
         let objects = listing.objects;
         self.replaced(end.version, objects, actions);
+        self.assure(now);
         self.begin_watch(now, false, actions);
     }
 

@@ -42,6 +42,10 @@ const STREAMING_SILENCE: Duration = Duration::from_secs(30);
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// No watch is asked to last longer, in seconds: servers read a number that fits.
 const LONGEST_WATCH: u64 = i32::MAX as u64 / 2;
+/// In so many probe periods the objects are counted once.
+const COUNTING: u32 = 10;
+/// A probe comes when the last part of its period has begun, each at another moment of it: from here on.
+const PROBE_JITTER: f64 = 0.75;
 /// After this long without one, an internal error is the first of a new series.
 const QUIET_MINUTE: Duration = Duration::from_secs(60);
 
@@ -79,6 +83,9 @@ pub enum Input {
     Panicked(String),
     /// The probe was answered: what the list said of itself, and how many objects it had.
     Probed(Result<(PageEnd, u64), SourceError>),
+    /// The probe was not needed: so long ago somebody else heard of the same server that it has the version that was
+    /// reached, or a later one.
+    Vouched(Duration),
     /// The time of [`Machine::deadline`] has come.
     Timer,
 }
@@ -92,8 +99,13 @@ pub enum Action {
     CancelList,
     /// Open a watch.
     Watch(ListOptions),
-    /// Ask for a list of one object, beside the watch, to learn the server's version.
-    Probe(ListOptions),
+    /// Ask for a list of one object, beside the watch, to learn the server's version and its number of objects.
+    Probe {
+        /// What to ask for.
+        options: ListOptions,
+        /// Whether nobody need ask if somebody else knows that the server has not gone back in time.
+        version_only: bool,
+    },
     /// Close the watch.
     CloseWatch,
     /// Keep what the event tells for the list that is being made.
@@ -149,8 +161,16 @@ pub struct Machine {
     list_this_round: bool,
     /// Since when internal errors are tolerated, and when the last one came.
     internal_errors: Option<(Duration, Duration)>,
-    /// When the next probe is due.
+    /// When it is to be seen whether a probe is needed.
     probe_at: Option<Duration>,
+    /// When the server last showed that it has not gone back in time.
+    assured: Duration,
+    /// When the objects are to be counted next.
+    count_at: Duration,
+    /// The version at which the server said to be when it had gone back in time, as long as it says nothing better.
+    rewound: Option<ResourceVersion>,
+    /// It said so again after a list: its word is not taken any more until it changes.
+    rewound_again: bool,
     /// The version that was reached when the probe was sent that is not yet answered.
     probing: Option<ResourceVersion>,
     audit: Audit,
@@ -216,6 +236,10 @@ impl Machine {
             list_this_round: false,
             internal_errors: None,
             probe_at: None,
+            assured: Duration::ZERO,
+            count_at: Duration::ZERO,
+            rewound: None,
+            rewound_again: false,
             probing: None,
             audit: Audit::default(),
             settings,
@@ -256,6 +280,7 @@ impl Machine {
             Input::WatchClosed(error) => self.closed(now, error, &mut actions),
             Input::Panicked(message) => self.panicked(now, message, &mut actions),
             Input::Probed(answer) => self.probed(now, answer, &mut actions),
+            Input::Vouched(ago) => self.vouched(now, ago),
             Input::Timer => self.timer(now, &mut actions),
         }
         actions
@@ -352,11 +377,6 @@ impl Machine {
         delay
     }
 
-    /// When a probe is due after `now`, if there are any.
-    fn next_probe(&self, now: Duration) -> Option<Duration> {
-        self.settings.probe_period.map(|period| now.saturating_add(period))
-    }
-
     fn timer(&mut self, now: Duration, actions: &mut Vec<Action>) {
         match &self.state {
             State::Listing(listing) if now >= listing.heard + LIST_SILENCE => {
@@ -389,11 +409,7 @@ impl Machine {
             State::Watching(watching)
                 if watching.opened.is_some() && self.probe_at.is_some_and(|at| now >= at) =>
             {
-                if self.probing.is_some() {
-                    let error = SourceError::Unreachable("no answer".to_owned());
-                    actions.push(Action::Report(Problem::Probe(error), Remedy::GoOn));
-                }
-                self.probe(now, actions);
+                self.probe_if_needed(now, actions);
             }
             _ => {}
         }

@@ -43,11 +43,12 @@ impl Machine {
                 watching.opened = Some(now);
                 watching.heard = now;
                 let suspicious = watching.suspicious;
-                // Watches that never last as long as the period must not put the probe off for ever.
-                let (due, before) = (self.next_probe(now), self.probe_at);
-                self.probe_at = due.map(|due| before.map_or(due, |before| before.min(due)));
+                // Watches that never last as long as the period do not put the probe off.
+                if self.probe_at.is_none() {
+                    self.schedule_probes(now);
+                }
                 if suspicious && self.probe_at.is_some() {
-                    self.probe(now, actions);
+                    self.probe(now, false, actions);
                 }
             }
             _ => {}
@@ -138,6 +139,7 @@ impl Machine {
                 self.audit.applied(change);
                 if !version.is_unset() {
                     self.last = version;
+                    self.assure(now);
                 }
                 actions.push(Action::Apply);
             }
@@ -166,7 +168,7 @@ impl Machine {
                         unordered: false,
                         suspicious: false,
                     });
-                    self.probe_at = self.next_probe(now);
+                    self.schedule_probes(now);
                 }
             }
             State::Watching(watching) => {
@@ -180,6 +182,7 @@ impl Machine {
                     return;
                 }
                 self.last = version.clone();
+                self.assure(now);
                 actions.push(Action::Bookmark(version));
             }
             _ => {}
