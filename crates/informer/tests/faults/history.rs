@@ -136,6 +136,7 @@ fn f05_a_list_whose_pages_expire_again_and_again_is_taken_as_a_whole() {
         let builder = cluster.informer(cluster.server.client()).streaming(false).page_size(2);
         let watched = Watched::run(builder);
         for round in 1..=3 {
+            cluster.fault(Fault::StreamError(Status::expired("too old")), &[Watch], |rule| rule.times(1));
             let expired = || watched.causes().iter().filter(|cause| **cause == "page expired").count();
             for _ in 0..10_000 {
                 if expired() < round {
@@ -144,8 +145,6 @@ fn f05_a_list_whose_pages_expire_again_and_again_is_taken_as_a_whole() {
             }
             assert!(expired() >= round, "{:?}", watched.problems());
             watched.converges(&cluster).await;
-            cluster.fault(Fault::StreamError(Status::expired("too old")), &[Watch], |rule| rule.times(1));
-            cluster.write(2);
         }
         watched.ends_well(&cluster).await;
     });
