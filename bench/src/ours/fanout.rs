@@ -2,7 +2,7 @@
 //!
 //! Nothing is decoded: a source hands over ready objects, which pass the reflector, the queue, the store and the
 //! processor. The CPU time is that of the whole process, so the work of every thread counts. A handler that falls
-//! behind hears merged events; `told_singly` says how much was told one by one.
+//! behind hears merged events; `unmerged` says how much was told one by one.
 
 use std::{
     sync::{
@@ -47,7 +47,7 @@ pub(crate) struct Shape {
 pub(super) struct Figures {
     cpu_us_per_event: f64,
     wall_s: f64,
-    told_singly: f64,
+    unmerged: f64,
 }
 
 /// A server that has everything ready, and tells the updates when it is let.
@@ -152,7 +152,7 @@ pub(super) async fn run(&Shape { handlers, objects, updates }: &Shape) -> Result
     Ok(Figures {
         cpu_us_per_event: cpu.as_secs_f64() * 1e6 / updates as f64,
         wall_s: wall.as_secs_f64(),
-        told_singly: heard.load(Ordering::SeqCst) as f64 / (handlers * updates) as f64,
+        unmerged: heard.load(Ordering::SeqCst) as f64 / (handlers * updates) as f64,
     })
 }
 
@@ -163,6 +163,6 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn every_handler_hears_of_the_updates() {
         let figures = run(&Shape { handlers: 3, objects: 50, updates: 500 }).await.unwrap();
-        assert!(figures.told_singly > 0.0 && figures.told_singly <= 1.0, "{}", figures.told_singly);
+        assert!(figures.unmerged > 0.0 && figures.unmerged <= 1.0, "{}", figures.unmerged);
     }
 }

@@ -53,7 +53,7 @@ fn write(writer: &mut StoreWriter<Pod>, states: &[Vec<Object<Pod>>; 2], time: Du
             let end = written + BATCH;
             for first in (written..end).step_by(Batch::<Pod>::AHEAD) {
                 let next = first..end.min(first + Batch::<Pod>::AHEAD);
-                store.expect(next.clone().map(update));
+                store.prefetch(next.clone().map(update));
                 next.for_each(|n| drop(store.insert(update(n).clone())));
             }
         });

@@ -65,7 +65,7 @@ fn write(
             writer.write(|store| {
                 while updates.len() > rest {
                     let next = rest.max(updates.len().saturating_sub(Batch::<Pod>::AHEAD));
-                    store.expect(&updates[next..]);
+                    store.prefetch(&updates[next..]);
                     replaced.extend(updates.drain(next..).map(|object| store.insert(object)));
                 }
             });

@@ -41,7 +41,7 @@
 //!   `start` again after asking for more. A lister counts as asking.
 //! - The cache lags behind the server a little. To read your own write, wait for its version:
 //!   [`SharedInformer::wait_for_resource_version`].
-//! - Objects are shared and immutable: [`Object`] is a handle, cloning it is a counter. `metadata.managedFields` is left
+//! - Objects are shared and immutable: [`Object`] is a handle that is cheap to clone (an `Arc`). `metadata.managedFields` is left
 //!   out unless it is [asked for](factory::FactoryBuilder::keep_managed_fields).
 //! - A handler's callback should be quick, or await what is slow. One that blocks its thread must say so
 //!   ([`EventHandler::blocking`]). One that falls behind hears merged events, never wrong ones.
@@ -72,12 +72,12 @@ mod event;
 pub mod events;
 pub mod factory;
 pub mod health;
-mod lanes;
 pub mod leader;
 mod lister;
 pub mod metrics;
 mod monitor;
 mod object;
+mod pipelines;
 mod projection;
 #[cfg(feature = "prometheus")]
 mod prometheus;

@@ -13,7 +13,7 @@ use crate::{
     store::{Snapshot, Store},
 };
 
-/// Reads the objects of one kind from the cache. Cloning is a counter.
+/// Reads the objects of one kind from the cache. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use informer::{Lister, Object, model::Selector, store};

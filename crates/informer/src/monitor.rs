@@ -38,8 +38,8 @@ pub(crate) struct Progress {
 }
 
 struct State {
-    lanes: Vec<Lane>,
-    /// What cannot be used, by the lane it came from and its name.
+    pipelines: Vec<Pipeline>,
+    /// What cannot be used, by the pipeline it came from and its name.
     quarantine: BTreeMap<(usize, String), Unusable>,
     started: Option<Instant>,
     /// The newest version that the server is known to have, and since when.
@@ -54,7 +54,7 @@ impl State {
     }
 }
 
-struct Lane {
+struct Pipeline {
     description: String,
     phase: Phase,
     since: Instant,
@@ -87,7 +87,7 @@ impl Noted {
 impl Monitor {
     pub(crate) fn new(name: String, descriptions: Vec<String>) -> Self {
         let now = Instant::now();
-        let lane = |description| Lane {
+        let pipeline = |description| Pipeline {
             description,
             phase: Phase::Idle,
             since: now,
@@ -96,13 +96,13 @@ impl Monitor {
             trouble: None,
             last_trouble: None,
         };
-        let lanes = descriptions.into_iter().map(lane).collect();
+        let pipelines = descriptions.into_iter().map(pipeline).collect();
         Self {
             name,
             metrics: None,
             on_problem: None,
             progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
-            state: Mutex::new(State { lanes, quarantine: BTreeMap::new(), started: None, server: None }),
+            state: Mutex::new(State { pipelines, quarantine: BTreeMap::new(), started: None, server: None }),
         }
     }
 
@@ -194,17 +194,17 @@ impl Monitor {
 
     // Its reflectors
 
-    /// Notes what a lane is doing, the version that it has reached, and how much it has of a list in the making.
-    pub(crate) fn phase(&self, lane: usize, phase: Phase, version: &ResourceVersion, received: usize) {
+    /// Notes what a pipeline is doing, the version that it has reached, and how much it has of a list in the making.
+    pub(crate) fn phase(&self, pipeline: usize, phase: Phase, version: &ResourceVersion, received: usize) {
         let mut state = self.lock();
-        let Some(lane) = state.lanes.get_mut(lane) else { return };
-        if lane.phase != phase {
-            (lane.phase, lane.since) = (phase, Instant::now());
-            tracing::debug!(informer = self.name, source = lane.description, ?phase, "goes on");
+        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
+        if pipeline.phase != phase {
+            (pipeline.phase, pipeline.since) = (phase, Instant::now());
+            tracing::debug!(informer = self.name, source = pipeline.description, ?phase, "goes on");
         }
-        lane.received = received;
-        if lane.version != *version {
-            lane.version = version.clone();
+        pipeline.received = received;
+        if pipeline.version != *version {
+            pipeline.version = version.clone();
             state.saw(version);
         }
     }
@@ -214,21 +214,21 @@ impl Monitor {
         self.lock().saw(version);
     }
 
-    /// How long ago any lane heard that the server has this version or a later one, if none has heard since that it went
+    /// How long ago any pipeline heard that the server has this version or a later one, if none has heard since that it went
     /// back in time.
     pub(crate) fn vouches(&self, version: &ResourceVersion) -> Option<Duration> {
         let state = self.lock();
         let (_, heard) = state.server.as_ref().filter(|(known, _)| known >= version)?;
-        (state.lanes.len() > 1).then(|| heard.elapsed())
+        (state.pipelines.len() > 1).then(|| heard.elapsed())
     }
 
-    /// The version that a lane has reached.
-    pub(crate) fn version(&self, lane: usize) -> ResourceVersion {
-        self.lock().lanes.get(lane).map(|lane| lane.version.clone()).unwrap_or_default()
+    /// The version that a pipeline has reached.
+    pub(crate) fn version(&self, pipeline: usize) -> ResourceVersion {
+        self.lock().pipelines.get(pipeline).map(|pipeline| pipeline.version.clone()).unwrap_or_default()
     }
 
     /// Notes a problem. The log gets a line when the state changes, not for every repetition.
-    pub(crate) fn problem(&self, lane: usize, problem: Problem, remedy: Remedy) {
+    pub(crate) fn problem(&self, pipeline: usize, problem: Problem, remedy: Remedy) {
         if let Some(tell) = &self.on_problem {
             let told = catch_unwind(AssertUnwindSafe(|| tell(&problem, remedy)));
             if let Err(panic) = told {
@@ -241,19 +241,19 @@ impl Monitor {
         if matches!(problem, Problem::Rewound { .. }) {
             state.server = None;
         }
-        let Some(lane) = state.lanes.get_mut(lane) else { return };
+        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
         // A watch that goes on at once, or a question that was not answered, is no change of state.
         let harmless = matches!(remedy, Remedy::GoOn) || remedy == Remedy::Rewatch(Duration::ZERO);
-        let news = lane.trouble.as_ref().is_none_or(|known| known.problem.cause() != problem.cause());
+        let news = pipeline.trouble.as_ref().is_none_or(|known| known.problem.cause() != problem.cause());
         if news && !harmless {
             let advice = problem.advice();
-            tracing::warn!(informer = self.name, source = lane.description, %problem, %remedy, advice, "in trouble");
+            tracing::warn!(informer = self.name, source = pipeline.description, %problem, %remedy, advice, "in trouble");
         } else {
-            tracing::debug!(informer = self.name, source = lane.description, %problem, %remedy, "a problem");
+            tracing::debug!(informer = self.name, source = pipeline.description, %problem, %remedy, "a problem");
         }
         let fresh = Noted { problem, remedy, times: 1, began: now, last: now };
-        match &mut lane.trouble {
-            None if harmless => lane.last_trouble = Some(fresh),
+        match &mut pipeline.trouble {
+            None if harmless => pipeline.last_trouble = Some(fresh),
             Some(_) if harmless => {}
             Some(known) => {
                 (known.problem, known.remedy, known.last) = (fresh.problem, remedy, now);
@@ -264,52 +264,52 @@ impl Monitor {
     }
 
     /// Notes that a list is complete. If lists were what went wrong, the source works again.
-    pub(crate) fn listed(&self, lane: usize) {
-        self.over(lane, |trouble| !trouble.problem.is_of_watch());
+    pub(crate) fn listed(&self, pipeline: usize) {
+        self.over(pipeline, |trouble| !trouble.problem.is_of_watch());
     }
 
     /// Notes that a source works again.
-    pub(crate) fn recovered(&self, lane: usize) {
-        self.over(lane, |_| true);
+    pub(crate) fn recovered(&self, pipeline: usize) {
+        self.over(pipeline, |_| true);
     }
 
-    fn over(&self, lane: usize, is_over: impl FnOnce(&mut Noted) -> bool) {
+    fn over(&self, pipeline: usize, is_over: impl FnOnce(&mut Noted) -> bool) {
         let mut state = self.lock();
-        let Some(lane) = state.lanes.get_mut(lane) else { return };
-        if let Some(trouble) = lane.trouble.take_if(is_over) {
+        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
+        if let Some(trouble) = pipeline.trouble.take_if(is_over) {
             let lasted = trouble.began.elapsed();
-            let (name, source, times) = (&self.name, &lane.description, trouble.times);
+            let (name, source, times) = (&self.name, &pipeline.description, trouble.times);
             tracing::info!(informer = name, source, times, ?lasted, "works again");
-            lane.last_trouble = Some(trouble);
+            pipeline.last_trouble = Some(trouble);
         }
     }
 
     // What cannot be used
 
-    pub(crate) fn quarantine(&self, lane: usize, unusable: Unusable) {
+    pub(crate) fn quarantine(&self, pipeline: usize, unusable: Unusable) {
         self.warn_of(&unusable);
         let mut state = self.lock();
-        state.quarantine.insert((lane, unusable.name.clone()), unusable);
+        state.quarantine.insert((pipeline, unusable.name.clone()), unusable);
         let count = state.quarantine.len();
         drop(state);
         self.measure(Measurement::Quarantined(count));
     }
 
     /// Notes what a list has that cannot be used; everything else from that source can.
-    pub(crate) fn quarantine_list(&self, lane: usize, unusable: Vec<Unusable>) {
+    pub(crate) fn quarantine_list(&self, pipeline: usize, unusable: Vec<Unusable>) {
         let mut state = self.lock();
         if unusable.is_empty() && state.quarantine.is_empty() {
             return;
         }
         let known = std::mem::take(&mut state.quarantine);
         let (before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            known.into_iter().partition(|((from, _), _)| *from == lane);
+            known.into_iter().partition(|((from, _), _)| *from == pipeline);
         state.quarantine = others;
         for one in unusable {
-            if before.get(&(lane, one.name.clone())).is_none_or(|known| known.error != one.error) {
+            if before.get(&(pipeline, one.name.clone())).is_none_or(|known| known.error != one.error) {
                 self.warn_of(&one);
             }
-            state.quarantine.insert((lane, one.name.clone()), one);
+            state.quarantine.insert((pipeline, one.name.clone()), one);
         }
         let count = state.quarantine.len();
         drop(state);
@@ -317,12 +317,12 @@ impl Monitor {
     }
 
     /// An object is usable again, or gone.
-    pub(crate) fn release(&self, lane: usize, name: &str) {
+    pub(crate) fn release(&self, pipeline: usize, name: &str) {
         let mut state = self.lock();
         if state.quarantine.is_empty() {
             return;
         }
-        if state.quarantine.remove(&(lane, name.to_owned())).is_some() {
+        if state.quarantine.remove(&(pipeline, name.to_owned())).is_some() {
             let count = state.quarantine.len();
             drop(state);
             self.measure(Measurement::Quarantined(count));
@@ -341,16 +341,16 @@ impl Monitor {
     pub(crate) fn health(&self, objects: usize) -> Health {
         let Progress { life, synced } = self.progress();
         let state = self.lock();
-        let source = |lane: &Lane| SourceHealth {
-            description: lane.description.clone(),
-            phase: lane.phase,
-            lasting: lane.since.elapsed(),
-            version: lane.version.clone(),
-            received: lane.received,
-            trouble: lane.trouble.as_ref().map(Noted::told),
-            last_trouble: lane.last_trouble.as_ref().map(Noted::told),
+        let source = |pipeline: &Pipeline| SourceHealth {
+            description: pipeline.description.clone(),
+            phase: pipeline.phase,
+            lasting: pipeline.since.elapsed(),
+            version: pipeline.version.clone(),
+            received: pipeline.received,
+            trouble: pipeline.trouble.as_ref().map(Noted::told),
+            last_trouble: pipeline.last_trouble.as_ref().map(Noted::told),
         };
-        let sources = state.lanes.iter().map(source).collect();
+        let sources = state.pipelines.iter().map(source).collect();
         let quarantined = state.quarantine.len();
         Health { informer: self.name.clone(), life, synced, objects, quarantined, sources }
     }

@@ -13,7 +13,7 @@ use crate::wire::deep;
 
 /// A shared, immutable object of kind `K`.
 ///
-/// Cloning is a counter, and `&*object` is the `K`. Key, version and labels are kept beside the object and
+/// It is cheap to clone (an `Arc`), and `&*object` is the `K`. Key, version and labels are kept beside the object and
 /// cost nothing to ask for, whichever way the object itself is held.
 ///
 /// ```

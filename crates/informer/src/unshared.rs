@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Event, EventHandler, Object,
     health::{Health, SyncError},
-    lanes::{Lanes, Route},
     monitor::Monitor,
+    pipelines::{PipelineConfig, Pipelines},
     queue::{Delta, FirstList, QueueKind, Transform},
     reflector::Settings,
     shared::GRACE,
@@ -44,7 +44,7 @@ use crate::{
 /// # }
 /// ```
 pub struct Controller<K, P> {
-    route: Route<K>,
+    config: PipelineConfig<K>,
     known: Store<K>,
     process: P,
     resync: Duration,
@@ -84,20 +84,20 @@ where
         let source: Arc<dyn ListWatch<K>> = Arc::new(source);
         let description = source.description();
         let monitor = Arc::new(Monitor::new(description.clone(), vec![description]));
-        let route = Route {
+        let config = PipelineConfig {
             sources: vec![source],
             settings: Settings::default(),
             seed: None,
             queue: QueueKind::default(),
             transform: None,
         };
-        Self { route, known, process, resync: Duration::ZERO, monitor }
+        Self { config, known, process, resync: Duration::ZERO, monitor }
     }
 
     /// In which order deltas come.
     #[must_use]
     pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.route.queue = kind;
+        self.config.queue = kind;
         self
     }
 
@@ -111,14 +111,14 @@ where
     /// Changes every object once before it is processed.
     #[must_use]
     pub fn transform(mut self, transform: Transform<K>) -> Self {
-        self.route.transform = Some(transform);
+        self.config.transform = Some(transform);
         self
     }
 
     /// How to list and watch.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
-        self.route.settings = settings;
+        self.config.settings = settings;
         self
     }
 
@@ -133,7 +133,7 @@ where
         // It was not started before: running takes it.
         let _ = self.monitor.start();
         let monitor = Arc::clone(&self.monitor);
-        let mut lanes = Lanes::start(self.route, self.known.clone(), monitor, stop.child_token());
+        let mut pipelines = Pipelines::start(self.config, self.known.clone(), monitor, stop.child_token());
         let next = |period: Duration| Instant::now().checked_add(period).filter(|_| !period.is_zero());
         let mut next_resync = next(self.resync);
         loop {
@@ -141,21 +141,21 @@ where
                 biased;
                 () = stop.cancelled() => break,
                 () = until(next_resync) => {
-                    lanes.resync();
+                    pipelines.resync();
                     next_resync = next(self.resync);
                 }
-                batch = lanes.next() => {
+                batch = pipelines.next() => {
                     let Some((_, mut batch)) = batch else { break };
                     let again = (self.process)(batch.take()).await;
                     batch.retry(again);
                     drop(batch);
-                    if !self.monitor.progress().synced && lanes.has_synced() {
+                    if !self.monitor.progress().synced && pipelines.has_synced() {
                         self.monitor.synced(self.known.len());
                     }
                 }
             }
         }
-        let stuck = lanes.stop(Instant::now().checked_add(GRACE)).await;
+        let stuck = pipelines.stop(Instant::now().checked_add(GRACE)).await;
         for who in stuck {
             tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
         }
@@ -193,7 +193,7 @@ impl Drop for Ending {
 /// # }
 /// ```
 pub struct Informer<K, H> {
-    route: Route<K>,
+    config: PipelineConfig<K>,
     writer: StoreWriter<K>,
     handler: H,
     resync: Duration,
@@ -208,30 +208,30 @@ where
     /// An informer of a source with its one handler.
     pub fn new(source: impl ListWatch<K>, handler: H) -> Self {
         let (writer, known) = store::new();
-        let Controller { route, resync, monitor, .. } =
+        let Controller { config, resync, monitor, .. } =
             Controller::new(source, known, |_: Vec<Delta<K>>| async { Vec::new() });
         let resync = handler.resync().unwrap_or(resync);
-        Self { route, writer, handler, resync, monitor }
+        Self { config, writer, handler, resync, monitor }
     }
 
     /// In which order changes reach the cache.
     #[must_use]
     pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.route.queue = kind;
+        self.config.queue = kind;
         self
     }
 
     /// Changes every object once before it is kept.
     #[must_use]
     pub fn transform(mut self, transform: Transform<K>) -> Self {
-        self.route.transform = Some(transform);
+        self.config.transform = Some(transform);
         self
     }
 
     /// How to list and watch.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
-        self.route.settings = settings;
+        self.config.settings = settings;
         self
     }
 
@@ -256,7 +256,7 @@ where
 
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { route, writer, handler, resync, monitor } = self;
+        let Self { config, writer, handler, resync, monitor } = self;
         let known = writer.store();
         // The function is called again only after its future has ended, so the lock is always free.
         let work = Arc::new(tokio::sync::Mutex::new((writer, handler, FirstList::default())));
@@ -278,6 +278,6 @@ where
                 Vec::new()
             }
         };
-        Controller { route, known, process, resync, monitor }.run(stop).await;
+        Controller { config, known, process, resync, monitor }.run(stop).await;
     }
 }

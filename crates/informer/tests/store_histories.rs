@@ -93,7 +93,7 @@ fn c17_c18_c19_the_store_equals_a_naive_model() {
             });
             let announced: Vec<Config> = announced.collect();
             writer.write(|batch| {
-                batch.expect(&announced);
+                batch.prefetch(&announced);
                 for step in steps {
                     version += 1;
                     match step {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The key of one object: `namespace/name`, or just `name` when the kind has no namespaces.
 ///
-/// A key is always valid: no part is empty and there is at most one slash. Cloning is a counter.
+/// A key is always valid: no part is empty and there is at most one slash. It is cheap to clone (an `Arc`).
 ///
 /// Keys are ordered as an API server orders a list: by the bytes of `namespace/name`. That is not the
 /// order of the pair: `a-b/x` comes before `a/x`, because `-` is less than `/`.

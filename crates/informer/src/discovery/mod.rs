@@ -40,7 +40,7 @@ pub use error::ResolveError;
 
 use crate::source::SourceError;
 
-/// What a server serves, asked for once and kept. Cloning is a counter.
+/// What a server serves, asked for once and kept. It is cheap to clone (an `Arc`).
 ///
 /// A resource that is new since then is found, because a name that is not known is asked for again. One that is gone
 /// since stays known until a [`refresh`](Self::refresh).

@@ -32,7 +32,7 @@ pub use scope::{Scope, ScopeError};
 
 /// Makes shared informers, one for each type and scope, and starts and stops them together.
 ///
-/// Cloning is a counter. Dropping the last clone stops nothing, so that a lister may outlive it: informers run
+/// It is cheap to clone (an `Arc`). Dropping the last clone stops nothing, so that a lister may outlive it: informers run
 /// until [`shutdown`](Self::shutdown), or until the builder's
 /// [`cancellation_token`](FactoryBuilder::cancellation_token) is cancelled.
 ///

@@ -34,7 +34,7 @@ impl FirstList {
     ) {
         let mut deltas = deltas.into_iter();
         while let next @ [_, ..] = deltas.as_slice() {
-            batch.expect(next.iter().take(Batch::<K>::AHEAD).filter_map(put));
+            batch.prefetch(next.iter().take(Batch::<K>::AHEAD).filter_map(put));
             for delta in deltas.by_ref().take(Batch::<K>::AHEAD) {
                 let listed = matches!(delta, Delta::Replaced(_) | Delta::ReplacedAll(_));
                 let initial = listed && *self == Self::ToCome;

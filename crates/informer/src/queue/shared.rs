@@ -14,7 +14,7 @@ use crate::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// A [`Queue`] that tasks share. Cloning is a counter.
+/// A [`Queue`] that tasks share. It is cheap to clone (an `Arc`).
 ///
 /// One batch is out at a time, however many wait for one: so one key is never with two workers at once, and
 /// what happened to it stays in order.

@@ -62,12 +62,12 @@ pub struct Reflector<K, Q> {
     machine: Machine,
     monitor: Arc<Monitor>,
     /// Which of the informer's sources this is.
-    lane: usize,
+    pipeline: usize,
     transform: Option<Transform<K>>,
     cache: Option<Store<K>>,
     io: Io<K>,
     probe: Option<BoxFuture<'static, Result<(PageEnd, u64), SourceError>>>,
-    /// How old the word of another lane about the server may be, twice over.
+    /// How old the word of another pipeline about the server may be, twice over.
     period: Option<Duration>,
     list: List<K>,
     began: Instant,
@@ -102,27 +102,27 @@ where
     pub fn new(source: impl ListWatch<K>, queue: SharedQueue<K, Q>, settings: Settings) -> Self {
         let source: Arc<dyn ListWatch<K>> = Arc::new(source);
         let monitor = Arc::new(Monitor::new("reflector".to_owned(), vec![source.description()]));
-        Self::lane(source, queue, settings, None, monitor, 0)
+        Self::pipeline(source, queue, settings, None, monitor, 0)
     }
 
     /// A reflector of one of an informer's sources. If there was one before it, it goes on from the version that
     /// the monitor knows. Without a seed nobody knows what chance brings.
-    pub(crate) fn lane(
+    pub(crate) fn pipeline(
         source: Arc<dyn ListWatch<K>>,
         queue: SharedQueue<K, Q>,
         settings: Settings,
         seed: Option<u64>,
         monitor: Arc<Monitor>,
-        lane: usize,
+        pipeline: usize,
     ) -> Self {
         let seed = seed.unwrap_or_else(|| rand::make_rng::<Pcg32>().next_u64());
         Self {
             source,
             queue,
             period: settings.probe_period,
-            machine: Machine::new(settings, seed).resume(monitor.version(lane)),
+            machine: Machine::new(settings, seed).resume(monitor.version(pipeline)),
             monitor,
-            lane,
+            pipeline,
             transform: None,
             cache: None,
             io: Io::Nothing,
@@ -200,7 +200,7 @@ where
     fn handle(&mut self, input: Input, payload: Payload<K>) {
         if input == Input::Timer && self.opened.is_some_and(|opened| opened.elapsed() >= SETTLED) {
             self.opened = None;
-            self.monitor.recovered(self.lane);
+            self.monitor.recovered(self.pipeline);
         }
         match &input {
             Input::WatchOpened => {
@@ -221,7 +221,7 @@ where
             self.perform(action, &mut payload);
         }
         let (phase, version) = (self.machine.phase(), self.machine.last_version());
-        self.monitor.phase(self.lane, phase, version, self.list.len());
+        self.monitor.phase(self.pipeline, phase, version, self.list.len());
     }
 
     fn perform(&mut self, action: Action, payload: &mut Payload<K>) {
@@ -268,7 +268,7 @@ where
                 self.late = Some((mem::replace(payload, Payload::Nothing), reached));
             }
             Action::Bookmark(version) => {
-                self.monitor.recovered(self.lane);
+                self.monitor.recovered(self.pipeline);
                 // A closed queue means that the informer is ending: nobody needs it any more.
                 let _ = self.queue.bookmark(version);
             }
@@ -310,7 +310,7 @@ where
         {
             self.monitor.measure(Measurement::Relist { cause: problem.cause() });
         }
-        self.monitor.problem(self.lane, problem, remedy);
+        self.monitor.problem(self.pipeline, problem, remedy);
     }
 
     fn collect(&mut self, payload: Payload<K>) {
@@ -349,14 +349,14 @@ where
         let took = self.list_began.take().map_or(Duration::ZERO, |began| began.elapsed());
         self.monitor.measure(Measurement::Listed { objects: listed, took });
         let keys: Vec<ObjectKey> = unusable.iter().filter_map(|one| one.key.clone()).collect();
-        self.monitor.quarantine_list(self.lane, unusable);
-        self.monitor.listed(self.lane);
+        self.monitor.quarantine_list(self.pipeline, unusable);
+        self.monitor.listed(self.pipeline);
         let namespace = self.source.namespace().map(Arc::from);
         let _ = self.queue.replace(Replacement { namespace, objects, unusable: keys, version });
     }
 
     fn apply(&mut self, payload: Payload<K>) {
-        self.monitor.recovered(self.lane);
+        self.monitor.recovered(self.pipeline);
         match payload {
             Payload::Nothing => {}
             Payload::Object(_, object) if self.is_elsewhere(&object) => {}
@@ -364,11 +364,11 @@ where
                 let version = object.resource_version().clone();
                 match (change, transformed(self.transform.as_ref(), object)) {
                     (WatchChange::Deleted, Ok(object)) => {
-                        self.monitor.release(self.lane, object.key().as_str());
+                        self.monitor.release(self.pipeline, object.key().as_str());
                         let _ = self.queue.deleted(Tombstone::Final(object));
                     }
                     (change, Ok(object)) => {
-                        self.monitor.release(self.lane, object.key().as_str());
+                        self.monitor.release(self.pipeline, object.key().as_str());
                         let _ = match change {
                             WatchChange::Added => self.queue.added(object),
                             _ => self.queue.updated(object),
@@ -386,10 +386,10 @@ where
         let version = unusable.version.clone();
         match (change, unusable.key.clone()) {
             (WatchChange::Deleted, Some(key)) => {
-                self.monitor.release(self.lane, key.as_str());
+                self.monitor.release(self.pipeline, key.as_str());
                 let _ = self.queue.deleted(Tombstone::Unknown { key, last_seen: None });
             }
-            _ => self.monitor.quarantine(self.lane, unusable),
+            _ => self.monitor.quarantine(self.pipeline, unusable),
         }
         if !version.is_unset() {
             let _ = self.queue.bookmark(version);

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::{GRACE, Inner, LEAST_GRACE, Plan, SharedInformer, joining::Joining};
 use crate::{
     Object,
-    lanes::Route,
     metrics::Metrics,
     monitor::{Monitor, ProblemHandler},
+    pipelines::PipelineConfig,
     queue::{QueueKind, Transform},
     reflector::{Backoff, Problem, Remedy, Settings},
     source::ListWatch,
@@ -204,14 +204,14 @@ impl<K: Send + Sync + 'static> Builder<K> {
         let name = self.name.unwrap_or_else(|| descriptions.join(", "));
         let monitor =
             Monitor::new(name, descriptions).with_metrics(self.metrics).with_problem_handler(self.on_problem);
-        let route = Route {
+        let config = PipelineConfig {
             sources: self.sources,
             settings: self.settings,
             seed: self.seed,
             queue: self.queue,
             transform: self.transform,
         };
-        let plan = Plan { route, writer: self.writer, resync: self.resync, grace: self.grace };
+        let plan = Plan { config, writer: self.writer, resync: self.resync, grace: self.grace };
         let inner = Inner {
             store: self.store,
             monitor: Arc::new(monitor),

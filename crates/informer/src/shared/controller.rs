@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     Event,
-    lanes::{LaneBatch, LaneQueue, Lanes},
     metrics::{Levels, Measurement, Probe},
     monitor::Monitor,
+    pipelines::{PipelineBatch, PipelineQueue, Pipelines},
     store::{Store, StoreWriter},
     until,
 };
@@ -23,7 +23,7 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(1);
 
 pub(super) struct Controller<K: Send + Sync + 'static> {
-    lanes: Lanes<K>,
+    pipelines: Pipelines<K>,
     writer: StoreWriter<K>,
     store: Store<K>,
     processor: Processor<K>,
@@ -38,7 +38,7 @@ pub(super) struct Controller<K: Send + Sync + 'static> {
 /// Where to look for what the informer holds.
 struct Gauges<K> {
     store: Store<K>,
-    queues: Vec<LaneQueue<K>>,
+    queues: Vec<PipelineQueue<K>>,
     members: Members<K>,
 }
 
@@ -47,7 +47,7 @@ impl<K: Send + Sync + 'static> Gauges<K> {
         Levels {
             objects: self.store.len(),
             bytes: self.store.wire_bytes(),
-            queued: self.queues.iter().map(LaneQueue::len).sum(),
+            queued: self.queues.iter().map(PipelineQueue::len).sum(),
             handlers: self.members.lags(),
         }
     }
@@ -66,18 +66,19 @@ impl<K: Send + Sync + 'static> Controller<K> {
         if monitor.metrics().is_some() {
             plan.writer.count_wire_bytes();
         }
-        let lanes = Lanes::start(plan.route, store.clone(), Arc::clone(&monitor), stop.child_token());
+        let pipelines =
+            Pipelines::start(plan.config, store.clone(), Arc::clone(&monitor), stop.child_token());
         let name = monitor.name().to_owned();
         let processor = Processor::new(Arc::clone(&joining), plan.resync, name, monitor.metrics().cloned());
         let gauges = monitor.metrics().map(|metrics| {
-            let (store, queues, members) = (store.clone(), lanes.queues(), processor.members());
+            let (store, queues, members) = (store.clone(), pipelines.queues(), processor.members());
             let gauges = Arc::new(Gauges { store, queues, members });
             let asked = Arc::downgrade(&gauges);
             metrics.informer(monitor.name(), Probe::new(move || Some(asked.upgrade()?.read())));
             gauges
         });
         Self {
-            lanes,
+            pipelines,
             writer: plan.writer,
             store,
             processor,
@@ -104,12 +105,12 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 () = joining.arrived() => {}
                 () = until(check) => {
                     if self.processor.tick(Instant::now()) {
-                        self.lanes.resync();
+                        self.pipelines.resync();
                     }
                 }
-                batch = self.lanes.next() => match batch {
-                    Some((lane, batch)) => {
-                        self.apply(lane, batch);
+                batch = self.pipelines.next() => match batch {
+                    Some((pipeline, batch)) => {
+                        self.apply(pipeline, batch);
                         rest = Some(Instant::now() + QUIET);
                         // Handlers have their turn before more comes.
                         tokio::task::yield_now().await;
@@ -123,9 +124,9 @@ impl<K: Send + Sync + 'static> Controller<K> {
             }
         }
         let deadline = Instant::now().checked_add(self.grace);
-        let mut stuck = self.lanes.stop(deadline).await;
-        while let Some((lane, batch)) = self.lanes.next().await {
-            self.apply(lane, batch);
+        let mut stuck = self.pipelines.stop(deadline).await;
+        while let Some((pipeline, batch)) = self.pipelines.next().await {
+            self.apply(pipeline, batch);
         }
         let Self { processor, writer, .. } = self;
         stuck.extend(processor.stop(deadline).await);
@@ -134,12 +135,12 @@ impl<K: Send + Sync + 'static> Controller<K> {
     }
 
     /// First the cache changes, then the handlers hear of it.
-    fn apply(&mut self, lane: usize, mut batch: LaneBatch<K>) {
+    fn apply(&mut self, pipeline: usize, mut batch: PipelineBatch<K>) {
         let deltas = batch.take();
         let mut notices = Vec::with_capacity(deltas.len());
         let (mut added, mut updated, mut deleted) = (0, 0, 0);
         self.writer.write(|batch| {
-            self.lanes.apply(lane, deltas, batch, |event, initial| {
+            self.pipelines.apply(pipeline, deltas, batch, |event, initial| {
                 match &event {
                     Event::Added(_) => added += 1,
                     Event::Updated { old, new } => updated += usize::from(!old.ptr_eq(new)),
@@ -150,7 +151,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
         });
         drop(batch);
         self.processor.distribute(notices);
-        if !self.synced && self.lanes.has_synced() {
+        if !self.synced && self.pipelines.has_synced() {
             self.synced = true;
             self.processor.initial_list_done();
             self.monitor.synced(self.store.len());

@@ -43,7 +43,7 @@ impl<K> Work<K> {
     }
 }
 
-/// Some events in their order. Cloning is a counter.
+/// Some events in their order. It is cheap to clone (an `Arc`).
 pub(super) struct Batch<K> {
     pub(super) notices: Arc<[Notice<K>]>,
     /// How many count for [`LIMIT`]: all but the adds of the first list, of which there is one for each key

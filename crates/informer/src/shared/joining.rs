@@ -9,7 +9,7 @@ use super::{
     delivery::{Delivery, Reporter},
     handler::EventHandler,
     inbox::Inbox,
-    registration::{End, Hall, Member, Registration},
+    registration::{End, Member, PendingHandlers, Registration},
     subscription::Subscription,
 };
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,8 +84,8 @@ impl<K: Send + Sync + 'static> Joining<K> {
         }
         let inbox = Arc::new(Inbox::new(merges));
         let start = start(&member, &inbox);
-        let hall: Weak<Self> = Arc::downgrade(self);
-        let registration = Registration::new(Arc::clone(&member), Arc::clone(&inbox), hall);
+        let pending: Weak<Self> = Arc::downgrade(self);
+        let registration = Registration::new(Arc::clone(&member), Arc::clone(&inbox), pending);
         state.newcomers.push(Newcomer { member, inbox: Arc::clone(&inbox), resync, start });
         drop(state);
         self.arrived.notify_one();
@@ -132,7 +132,7 @@ impl<K> Joining<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Hall for Joining<K> {
+impl<K: Send + Sync + 'static> PendingHandlers for Joining<K> {
     fn withdraw(&self, id: u64) {
         let mut state = self.lock();
         let newcomer = state.newcomers.iter().position(|newcomer| newcomer.member.id == id);

@@ -30,8 +30,8 @@ use tracing::Instrument;
 use crate::{
     Object,
     health::{Health, Life, SyncError},
-    lanes::Route,
     monitor::Monitor,
+    pipelines::PipelineConfig,
     source::{ListWatch, Unusable},
     store::{IndexError, IndexHandle, Store, StoreWriter, WaitError},
 };
@@ -99,7 +99,7 @@ struct Inner<K> {
 
 /// Everything that is used up by running.
 struct Plan<K> {
-    route: Route<K>,
+    config: PipelineConfig<K>,
     writer: StoreWriter<K>,
     resync: Duration,
     grace: Duration,

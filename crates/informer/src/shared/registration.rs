@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use super::{delivery, inbox::Inbox};
 use crate::sync::Arc;
 
-/// A handler that was added to an informer. Cloning is a counter.
+/// A handler that was added to an informer. It is cheap to clone (an `Arc`).
 ///
 /// Dropping it does not remove the handler; [`remove`](Self::remove) does.
 #[derive(Clone)]
 pub struct Registration {
     member: Arc<Member>,
-    inbox: Arc<dyn Line>,
-    hall: Weak<dyn Hall>,
+    inbox: Arc<dyn ErasedInbox>,
+    pending: Weak<dyn PendingHandlers>,
 }
 
 /// Why a handler will never be synced.
@@ -58,11 +58,15 @@ pub enum RemoveError {
 }
 
 impl Registration {
-    pub(super) fn new<K>(member: Arc<Member>, inbox: Arc<Inbox<K>>, hall: Weak<dyn Hall>) -> Self
+    pub(super) fn new<K>(
+        member: Arc<Member>,
+        inbox: Arc<Inbox<K>>,
+        pending: Weak<dyn PendingHandlers>,
+    ) -> Self
     where
         K: Send + Sync + 'static,
     {
-        Self { member, inbox, hall }
+        Self { member, inbox, pending }
     }
 
     /// The handler's name.
@@ -120,8 +124,8 @@ impl Registration {
     pub(crate) fn withdraw(&self) {
         self.member.end(End::Removed);
         self.inbox.close();
-        if let Some(hall) = self.hall.upgrade() {
-            hall.withdraw(self.member.id);
+        if let Some(pending) = self.pending.upgrade() {
+            pending.withdraw(self.member.id);
         }
     }
 
@@ -170,12 +174,12 @@ impl Drop for Waiting {
 }
 
 /// An inbox as a registration sees it, whatever the kind of its objects.
-trait Line: Send + Sync {
+trait ErasedInbox: Send + Sync {
     fn pending(&self) -> usize;
     fn close(&self);
 }
 
-impl<K: Send + Sync + 'static> Line for Inbox<K> {
+impl<K: Send + Sync + 'static> ErasedInbox for Inbox<K> {
     fn pending(&self) -> usize {
         self.pending()
     }
@@ -186,7 +190,7 @@ impl<K: Send + Sync + 'static> Line for Inbox<K> {
 }
 
 /// Where newcomers wait to be admitted, as a registration sees it.
-pub(super) trait Hall: Send + Sync {
+pub(super) trait PendingHandlers: Send + Sync {
     /// Drops a newcomer that has not been admitted yet.
     fn withdraw(&self, id: u64);
 }

@@ -104,8 +104,8 @@ impl Index {
         IndexView(self.0.show())
     }
 
-    pub(super) fn turn(&mut self) {
-        self.0.turn();
+    pub(super) fn published(&mut self) {
+        self.0.published();
     }
 
     pub(super) fn rest(&mut self) {
@@ -234,8 +234,8 @@ impl<K> UserIndex<K> {
         self.index.show()
     }
 
-    pub(super) fn turn(&mut self) {
-        self.index.turn();
+    pub(super) fn published(&mut self) {
+        self.index.published();
     }
 
     pub(super) fn rest(&mut self) {

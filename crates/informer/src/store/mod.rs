@@ -9,11 +9,12 @@
 //! function that a user adds all speak of slots, so an update that changes none of these touches none.
 
 mod index;
+mod left_right;
 mod posting;
 mod slab;
 mod snapshot;
 mod trie;
-mod turns;
+
 mod writer;
 
 use std::{
@@ -40,7 +41,7 @@ pub use index::{IndexError, IndexFailure, LABEL_INDEX, NAMESPACE_INDEX};
 pub use snapshot::{Plan, Snapshot};
 pub use writer::{Batch, Change, StoreWriter};
 
-/// A reader of the cache. Cloning is a counter.
+/// A reader of the cache. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use informer::{Object, store};
@@ -103,7 +104,7 @@ impl<K> Shared<K> {
     fn publish(&self, state: &mut State<K>) {
         self.view.store(Arc::new(state.show()));
         self.wire_bytes.store(state.wire_bytes.unwrap_or_default(), Relaxed);
-        state.turn();
+        state.published();
         self.reached.send_if_modified(|reached| {
             let news = reached.version != state.version || !state.namespace_versions.is_empty();
             if reached.version != state.version {

@@ -8,7 +8,7 @@ use std::{hash::BuildHasher, hint::black_box, sync::Arc};
 
 use hashbrown::DefaultHashBuilder;
 
-use super::{trie::Trie, turns::Turns};
+use super::{left_right::LeftRight, trie::Trie};
 
 /// The number under which an entry is kept as long as it lives.
 pub(super) type Slot = u32;
@@ -38,7 +38,7 @@ pub(super) struct SlabView<T> {
 /// The writer's own [`SlabView`] and what it alone needs: the other copies, and the slots that are free again.
 pub(super) struct Slab<T> {
     view: SlabView<T>,
-    turns: Turns<T>,
+    copies: LeftRight<T>,
     free: Vec<Slot>,
     next: Slot,
 }
@@ -104,7 +104,7 @@ impl<T: Named> Slab<T> {
     pub(super) fn new() -> Self {
         let hasher = DefaultHashBuilder::default();
         let view = SlabView { entries: Trie::default(), pages: Trie::default(), bits: 0, len: 0, hasher };
-        Self { turns: Turns::new(&view.entries), view, free: Vec::new(), next: 0 }
+        Self { copies: LeftRight::new(&view.entries), view, free: Vec::new(), next: 0 }
     }
 
     /// What is here now.
@@ -114,21 +114,21 @@ impl<T: Named> Slab<T> {
 
     /// What is here now, for readers. When they see it, [`turn`](Self::turn) is next.
     pub(super) fn show(&mut self) -> SlabView<T> {
-        let entries = self.turns.show(&self.view.entries).clone();
+        let entries = self.copies.show(&self.view.entries).clone();
         SlabView { entries, ..self.view.clone() }
     }
 
-    pub(super) fn turn(&mut self) {
-        self.turns.take(&mut self.view.entries);
+    pub(super) fn published(&mut self) {
+        self.copies.take(&mut self.view.entries);
     }
 
     pub(super) fn rest(&mut self) {
-        self.turns.rest();
+        self.copies.rest();
     }
 
     /// The entries, of which the one in this slot will change.
     fn entries(&mut self, slot: Slot) -> &mut Trie<T> {
-        self.turns.change(&mut self.view.entries, slot);
+        self.copies.change(&mut self.view.entries, slot);
         &mut self.view.entries
     }
 

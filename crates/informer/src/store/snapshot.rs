@@ -18,7 +18,7 @@ impl<K> Named for Object<K> {
     }
 }
 
-/// The contents of a store at one point in time. Cloning is a counter; nothing that the writer does later
+/// The contents of a store at one point in time. It is cheap to clone (an `Arc`); nothing that the writer does later
 /// shows in it.
 ///
 /// Lists come in the order of keys and borrow from the snapshot: looking at a hundred thousand objects moves

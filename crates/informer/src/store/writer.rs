@@ -81,11 +81,11 @@ impl<K> State<K> {
     }
 
     /// To be called when readers see what was shown.
-    pub(super) fn turn(&mut self) {
-        self.objects.turn();
-        self.namespaces.turn();
-        self.labels.turn();
-        self.user.iter_mut().for_each(UserIndex::turn);
+    pub(super) fn published(&mut self) {
+        self.objects.published();
+        self.namespaces.published();
+        self.labels.published();
+        self.user.iter_mut().for_each(UserIndex::published);
     }
 
     fn rest(&mut self) {
@@ -202,7 +202,7 @@ impl<K> StoreWriter<K> {
     /// Changes the store. Readers see all that `work` does at once, when it has returned, and never a part
     /// of it. Doing many changes in one go costs much less than one by one.
     pub fn write<R>(&mut self, work: impl FnOnce(&mut Batch<'_, K>) -> R) -> R {
-        let mut batch = Batch { state: self.shared.lock(), expected: VecDeque::new() };
+        let mut batch = Batch { state: self.shared.lock(), prefetched: VecDeque::new() };
         let result = work(&mut batch);
         self.shared.publish(&mut batch.state);
         result
@@ -219,14 +219,14 @@ impl<K> Drop for StoreWriter<K> {
 pub struct Batch<'a, K> {
     state: MutexGuard<'a, State<K>>,
     /// Where the next objects to be put were found.
-    expected: VecDeque<Option<Slot>>,
+    prefetched: VecDeque<Option<Slot>>,
 }
 
 /// See [`Batch::AHEAD`].
 const AHEAD: usize = 16;
 
 impl<K> Batch<'_, K> {
-    /// How many objects [`expect`](Self::expect) looks up: what they take fits well into the smallest cache.
+    /// How many objects [`prefetch`](Self::prefetch) looks up: what they take fits well into the smallest cache.
     pub const AHEAD: usize = AHEAD;
 
     /// One object as this batch has left it.
@@ -243,12 +243,12 @@ impl<K> Batch<'_, K> {
     /// Says which objects will be put next, up to [`AHEAD`](Self::AHEAD) of them. They are looked up side by side, so that
     /// [`insert`](Self::insert) finds in the processor's caches what it would otherwise wait for, one object after the
     /// other. It changes nothing, and what comes after all may be something else.
-    pub fn expect<'o>(&mut self, objects: impl IntoIterator<Item = &'o Object<K>, IntoIter: Clone>)
+    pub fn prefetch<'o>(&mut self, objects: impl IntoIterator<Item = &'o Object<K>, IntoIter: Clone>)
     where
         K: 'o,
     {
         let objects = objects.into_iter();
-        self.expected.clear();
+        self.prefetched.clear();
         // One alone waits just as long here as there.
         if objects.clone().nth(1).is_none() {
             return;
@@ -256,7 +256,7 @@ impl<K> Batch<'_, K> {
         let names = objects.clone().map(|object| object.key().as_str());
         let known: [_; AHEAD] = self.state.objects.view().look_for(names);
         for (known, new) in known.into_iter().zip(objects) {
-            self.expected.push_back(known.map(|(slot, old)| {
+            self.prefetched.push_back(known.map(|(slot, old)| {
                 black_box(old.key() == new.key() && old.labels() == new.labels());
                 for index in &self.state.user {
                     black_box(index.look(slot));
@@ -268,7 +268,7 @@ impl<K> Batch<'_, K> {
 
     /// Puts an object under its key and returns the one that was there.
     pub fn insert(&mut self, object: Object<K>) -> Option<Object<K>> {
-        let slot = self.expected.pop_front().flatten();
+        let slot = self.prefetched.pop_front().flatten();
         self.state.insert(object, slot)
     }
 

@@ -5,9 +5,9 @@
 //! decode is [`Unusable`] under its name and spoils nothing else, and leaves out what nobody asked for.
 
 pub(crate) mod deep;
+mod error_path;
 mod event;
 mod page;
-mod place;
 mod skim;
 
 use std::{
@@ -110,7 +110,7 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
         // How a type decodes is its user's, as a transform is: a panic costs that object and no more.
         let decoded = catch_unwind(AssertUnwindSafe(|| {
             let body =
-                deep::decode::<K>(&json, skim.depth).map_err(|error| place::describe(&error, &json))?;
+                deep::decode::<K>(&json, skim.depth).map_err(|error| error_path::describe(&error, &json))?;
             Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
         }));
         decoded.unwrap_or_else(|panic| Err(format!("decoding it panicked: {}", panic_message(&*panic))))

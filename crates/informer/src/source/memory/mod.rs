@@ -32,7 +32,7 @@ use watching::Watching;
 
 pub use request::Request;
 
-/// An API server in memory, for one kind. Cloning is a counter; all clones are the same server.
+/// An API server in memory, for one kind. It is cheap to clone (an `Arc`); all clones are the same server.
 ///
 /// Everything that was written can be listed and watched at any later time: history is kept until
 /// [`compact`](Self::compact). The misbehaviour that a client has to live with is had by asking for it.

@@ -1,6 +1,6 @@
 //! The sources of one informer, each with its reflector and its queue, side by side.
 //!
-//! An informer has one lane, or one for each namespace of a list. Lanes fail and recover on their own. What
+//! An informer has one pipeline, or one for each namespace of a list. Pipelines fail and recover on their own. What
 //! comes out of them goes through one hand, which knows the version that all of them have reached.
 
 use std::{
@@ -34,11 +34,11 @@ const BATCH: usize = 256;
 /// After a reflector panicked, which only what measures can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
-pub(crate) type LaneQueue<K> = SharedQueue<K, AnyQueue<K>>;
-pub(crate) type LaneBatch<K> = Popped<K, AnyQueue<K>>;
+pub(crate) type PipelineQueue<K> = SharedQueue<K, AnyQueue<K>>;
+pub(crate) type PipelineBatch<K> = Popped<K, AnyQueue<K>>;
 
-/// What a lane needs to begin, and to begin anew.
-pub(crate) struct Route<K> {
+/// What a pipeline needs to begin, and to begin anew.
+pub(crate) struct PipelineConfig<K> {
     pub(crate) sources: Vec<Arc<dyn ListWatch<K>>>,
     pub(crate) settings: Settings,
     pub(crate) seed: Option<u64>,
@@ -46,56 +46,56 @@ pub(crate) struct Route<K> {
     pub(crate) transform: Option<Transform<K>>,
 }
 
-pub(crate) struct Lanes<K> {
-    route: Route<K>,
+pub(crate) struct Pipelines<K> {
+    config: PipelineConfig<K>,
     store: Store<K>,
     monitor: Arc<Monitor>,
-    queues: Vec<LaneQueue<K>>,
-    /// Whether each lane's first list is still to be applied.
+    queues: Vec<PipelineQueue<K>>,
+    /// Whether each pipeline's first list is still to be applied.
     first_lists: Vec<FirstList>,
-    /// The version that each lane has reached.
+    /// The version that each pipeline has reached.
     versions: Vec<ResourceVersion>,
-    /// Each ends with its lane, and with what a panic said if it died of one.
+    /// Each ends with its pipeline, and with what a panic said if it died of one.
     reflectors: JoinSet<(usize, Option<String>)>,
     stop: CancellationToken,
-    /// The lane that is looked at first, so that none of them is forgotten for a busy one.
+    /// The pipeline that is looked at first, so that none of them is forgotten for a busy one.
     turn: usize,
 }
 
-impl<K: Send + Sync + 'static> Lanes<K> {
+impl<K: Send + Sync + 'static> Pipelines<K> {
     /// Starts the reflectors.
     pub(crate) fn start(
-        route: Route<K>,
+        config: PipelineConfig<K>,
         store: Store<K>,
         monitor: Arc<Monitor>,
         stop: CancellationToken,
     ) -> Self {
-        let count = route.sources.len();
-        let queue = || SharedQueue::new(AnyQueue::new(route.queue, &store));
-        let mut lanes = Self {
+        let count = config.sources.len();
+        let queue = || SharedQueue::new(AnyQueue::new(config.queue, &store));
+        let mut pipelines = Self {
             queues: (0..count).map(|_| queue()).collect(),
             first_lists: vec![FirstList::default(); count],
             versions: vec![ResourceVersion::UNSET; count],
-            route,
+            config,
             store,
             monitor,
             reflectors: JoinSet::new(),
             stop,
             turn: 0,
         };
-        for lane in 0..count {
-            lanes.reflect(lane, Duration::ZERO);
+        for pipeline in 0..count {
+            pipelines.reflect(pipeline, Duration::ZERO);
         }
-        lanes
+        pipelines
     }
 
-    fn reflect(&mut self, lane: usize, delay: Duration) {
-        let Some(source) = self.route.sources.get(lane) else { return };
-        let (settings, queue) = (self.route.settings.clone(), self.queues[lane].clone());
+    fn reflect(&mut self, pipeline: usize, delay: Duration) {
+        let Some(source) = self.config.sources.get(pipeline) else { return };
+        let (settings, queue) = (self.config.settings.clone(), self.queues[pipeline].clone());
         let monitor = Arc::clone(&self.monitor);
-        let seed = self.route.seed.map(|seed| seed.wrapping_add(lane as u64));
-        let reflector = Reflector::lane(Arc::clone(source), queue, settings, seed, monitor, lane)
-            .transform(self.route.transform.clone())
+        let seed = self.config.seed.map(|seed| seed.wrapping_add(pipeline as u64));
+        let reflector = Reflector::pipeline(Arc::clone(source), queue, settings, seed, monitor, pipeline)
+            .transform(self.config.transform.clone())
             .reuse(self.store.clone());
         let stop = self.stop.clone();
         let span = tracing::info_span!("reflector", source = source.description());
@@ -106,33 +106,33 @@ impl<K: Send + Sync + 'static> Lanes<K> {
                 }
             };
             let ended = AssertUnwindSafe(running).catch_unwind().await;
-            (lane, ended.err().map(|panic| panic_message(&*panic)))
+            (pipeline, ended.err().map(|panic| panic_message(&*panic)))
         };
         self.reflectors.spawn(reflecting.instrument(span));
     }
 
-    /// The next batch of any lane, or `None` when all are closed and nothing is left. May be dropped and
+    /// The next batch of any pipeline, or `None` when all are closed and nothing is left. May be dropped and
     /// called again.
-    pub(crate) async fn next(&mut self) -> Option<(usize, LaneBatch<K>)> {
+    pub(crate) async fn next(&mut self) -> Option<(usize, PipelineBatch<K>)> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, LaneBatch<K>)>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, PipelineBatch<K>)>> {
         while let Poll::Ready(Some(ended)) = self.reflectors.poll_join_next(context) {
-            if let Ok((lane, Some(message))) = ended {
-                self.monitor.phase(lane, Phase::Waiting, &self.monitor.version(lane), 0);
-                self.monitor.problem(lane, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
-                self.reflect(lane, AFTER_PANIC);
+            if let Ok((pipeline, Some(message))) = ended {
+                self.monitor.phase(pipeline, Phase::Waiting, &self.monitor.version(pipeline), 0);
+                self.monitor.problem(pipeline, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
+                self.reflect(pipeline, AFTER_PANIC);
             }
         }
         let count = self.queues.len();
         let mut closed = 0;
         for offset in 0..count {
-            let lane = (self.turn + offset) % count;
-            match self.queues[lane].poll_pop(context, BATCH) {
+            let pipeline = (self.turn + offset) % count;
+            match self.queues[pipeline].poll_pop(context, BATCH) {
                 Poll::Ready(Some(batch)) => {
-                    self.turn = (lane + 1) % count;
-                    return Poll::Ready(Some((lane, batch)));
+                    self.turn = (pipeline + 1) % count;
+                    return Poll::Ready(Some((pipeline, batch)));
                 }
                 Poll::Ready(None) => closed += 1,
                 Poll::Pending => {}
@@ -141,10 +141,10 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         if closed == count { Poll::Ready(None) } else { Poll::Pending }
     }
 
-    /// Applies a batch of a lane, and tells with each event whether it adds an object of that lane's first list.
+    /// Applies a batch of a pipeline, and tells with each event whether it adds an object of that pipeline's first list.
     pub(crate) fn apply(
         &mut self,
-        lane: usize,
+        pipeline: usize,
         deltas: Vec<Delta<K>>,
         batch: &mut Batch<'_, K>,
         tell: impl FnMut(Event<K>, bool),
@@ -155,21 +155,21 @@ impl<K: Send + Sync + 'static> Lanes<K> {
             Delta::ReplacedAll(list) => Some(list.version.clone()),
             _ => None,
         });
-        self.first_lists[lane].apply(deltas, batch, tell);
+        self.first_lists[pipeline].apply(deltas, batch, tell);
         if let Some(reached) = reached {
-            self.versions[lane] = reached;
+            self.versions[pipeline] = reached;
         }
-        self.settle_version(lane, batch);
+        self.settle_version(pipeline, batch);
     }
 
-    /// Sets the store to the version that every lane has reached, and the lane's namespace to its own. With one lane the
+    /// Sets the store to the version that every pipeline has reached, and the pipeline's namespace to its own. With one pipeline the
     /// batch did it itself.
-    fn settle_version(&self, lane: usize, batch: &mut Batch<'_, K>) {
+    fn settle_version(&self, pipeline: usize, batch: &mut Batch<'_, K>) {
         if let [first, rest @ ..] = &self.versions[..]
             && !rest.is_empty()
         {
-            if let Some(namespace) = self.route.sources[lane].namespace() {
-                batch.set_namespace_version(namespace, self.versions[lane].clone());
+            if let Some(namespace) = self.config.sources[pipeline].namespace() {
+                batch.set_namespace_version(namespace, self.versions[pipeline].clone());
             }
             let least =
                 rest.iter().fold(
@@ -182,17 +182,17 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         }
     }
 
-    /// Whether every lane's first list has been applied.
+    /// Whether every pipeline's first list has been applied.
     pub(crate) fn has_synced(&self) -> bool {
         self.queues.iter().all(SharedQueue::has_synced)
     }
 
-    /// The queue of each lane.
-    pub(crate) fn queues(&self) -> Vec<LaneQueue<K>> {
+    /// The queue of each pipeline.
+    pub(crate) fn queues(&self) -> Vec<PipelineQueue<K>> {
         self.queues.clone()
     }
 
-    /// Has all of the cache shown to the handlers again. It is the cache of all lanes: one of them is enough.
+    /// Has all of the cache shown to the handlers again. It is the cache of all pipelines: one of them is enough.
     pub(crate) fn resync(&self) {
         if let Some(queue) = self.queues.first() {
             // Closed, it is ending: nobody needs a resync any more.
@@ -208,7 +208,7 @@ impl<K: Send + Sync + 'static> Lanes<K> {
             tokio::select! {
                 biased;
                 ended = self.reflectors.join_next() => match ended {
-                    Some(Ok((lane, _))) => drop(running.remove(&lane)),
+                    Some(Ok((pipeline, _))) => drop(running.remove(&pipeline)),
                     Some(Err(_)) => {}
                     None => {
                         running.clear();
@@ -222,8 +222,9 @@ impl<K: Send + Sync + 'static> Lanes<K> {
         for queue in &self.queues {
             queue.close();
         }
-        let left = |lane: usize| {
-            let source = self.route.sources.get(lane).map(|source| source.description()).unwrap_or_default();
+        let left = |pipeline: usize| {
+            let source =
+                self.config.sources.get(pipeline).map(|source| source.description()).unwrap_or_default();
             format!("the reflector of {source}, which calls transforms and the watch-error handler")
         };
         running.into_iter().map(left).collect()

@@ -1,4 +1,5 @@
-//! Copies of a trie that take turns: readers see one while the writer changes another in place.
+//! Copies of a trie that take turns, as in a left-right structure: readers see one while the writer changes another in
+//! place.
 //!
 //! They share their leaves. So a change copies one leaf and nothing above it; the other copies follow, leaf by
 //! leaf, once readers have let go of them. There are two as long as nobody reads, and one more while somebody
@@ -14,10 +15,10 @@ const MANY: usize = 1_024;
 
 /// A copy that readers have not let go of when this many others have been shown after it is left to them: it is they
 /// who then free what they alone have kept.
-const TURNS: u32 = 2;
+const KEPT: u32 = 2;
 
 /// All copies but the one that the writer changes.
-pub(super) struct Turns<T> {
+pub(super) struct LeftRight<T> {
     /// What readers see.
     shown: Trie<T>,
     /// What they saw before, the oldest first.
@@ -33,10 +34,10 @@ struct Before<T> {
     /// The places in which it differs from what is shown.
     missed: Vec<u32>,
     /// How many have been shown since.
-    turns: u32,
+    shown_since: u32,
 }
 
-impl<T: Clone> Turns<T> {
+impl<T: Clone> LeftRight<T> {
     pub(super) fn new(own: &Trie<T>) -> Self {
         Self { shown: own.clone(), before: Vec::new(), is_shown: true, changed: Vec::new() }
     }
@@ -54,12 +55,12 @@ impl<T: Clone> Turns<T> {
     pub(super) fn show(&mut self, own: &Trie<T>) -> &Trie<T> {
         if !self.changed.is_empty() {
             let trie = mem::replace(&mut self.shown, own.clone());
-            self.before.push(Before { trie, missed: Vec::new(), turns: 0 });
+            self.before.push(Before { trie, missed: Vec::new(), shown_since: 0 });
             for before in &mut self.before {
                 before.missed.extend(&self.changed);
-                before.turns += 1;
+                before.shown_since += 1;
             }
-            self.before.retain(|before| before.turns <= TURNS && before.missed.len() <= MANY);
+            self.before.retain(|before| before.shown_since <= KEPT && before.missed.len() <= MANY);
             self.changed.clear();
             self.changed.shrink_to(MANY);
             self.is_shown = true;
@@ -126,7 +127,7 @@ mod tests {
         ];
         histories(&vec(step, 0..80), |steps| {
             let (mut own, mut model) = (Trie::default(), Model::new());
-            let mut turns = Turns::new(&own);
+            let mut copies = LeftRight::new(&own);
             let mut seen = (own.clone(), model.clone());
             let (mut held, mut replaced) = (Vec::new(), Vec::new());
             // At the end all readers let go, and one more change is shown.
@@ -134,7 +135,7 @@ mod tests {
             for (i, step) in steps.into_iter().chain(ending).enumerate() {
                 match step {
                     Step::Set(at) => {
-                        turns.change(&mut own, at);
+                        copies.change(&mut own, at);
                         let (old, _) = own.set(at, Arc::new(i));
                         let modelled = own.get(at).and_then(|new| model.insert(at, Arc::clone(new)));
                         assert_eq!(old, modelled);
@@ -142,21 +143,21 @@ mod tests {
                     }
                     Step::Change(at) | Step::Remove(at) if own.get(at).is_none() => {}
                     Step::Change(at) => {
-                        turns.change(&mut own, at);
+                        copies.change(&mut own, at);
                         if let Some(entry) = own.get_mut(at) {
                             replaced.push(std::mem::replace(entry, Arc::new(i)));
                             model.insert(at, Arc::clone(entry));
                         }
                     }
                     Step::Remove(at) => {
-                        turns.change(&mut own, at);
+                        copies.change(&mut own, at);
                         let old = own.remove(at);
                         assert_eq!(old, model.remove(&at));
                         replaced.extend(old);
                     }
                     Step::Show => {
-                        seen = (turns.show(&own).clone(), model.clone());
-                        turns.take(&mut own);
+                        seen = (copies.show(&own).clone(), model.clone());
+                        copies.take(&mut own);
                         assert_equal(&seen.0, &model);
                     }
                     Step::Hold => held.push(seen.clone()),
