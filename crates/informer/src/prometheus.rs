@@ -140,10 +140,13 @@ impl Collector for LastEvents {
 
 /// Informers that are asked when somebody reads.
 #[derive(Debug, Clone, Default)]
-struct Gauges(Arc<Mutex<Vec<(String, Probe<Levels>)>>>);
+struct Gauges(Arc<Mutex<Vec<Named>>>);
+
+/// An informer's name, and whom to ask.
+type Named = (String, Probe<Levels>);
 
 impl Gauges {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Probe<Levels>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Named>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

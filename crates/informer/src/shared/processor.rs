@@ -29,10 +29,12 @@ use crate::{
 };
 
 /// Who is told, each with what waits for it: for the task that tells, and for those who ask how far everybody is.
-pub(super) struct Members<K>(Arc<Mutex<Vec<(Arc<Member>, Arc<Inbox<K>>)>>>);
+pub(super) struct Members<K>(Arc<Mutex<Vec<Told<K>>>>);
+
+type Told<K> = (Arc<Member>, Arc<Inbox<K>>);
 
 impl<K> Members<K> {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Member>, Arc<Inbox<K>>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Told<K>>> {
         // Nothing of a user's runs under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

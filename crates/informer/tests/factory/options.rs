@@ -52,7 +52,7 @@ fn c30_queue_settings_and_grace_of_a_factory_are_those_of_its_informers() {
         struct Endless;
         impl EventHandler<ConfigMap> for Endless {
             async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {
-                pending().await
+                pending::<()>().await;
             }
         }
         factory.core().v1().config_maps().informer().add_handler(Endless).unwrap();

@@ -30,7 +30,7 @@ struct Endless;
 
 impl EventHandler<ConfigMap> for Endless {
     async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {
-        pending().await
+        pending::<()>().await;
     }
 
     fn name(&self) -> Option<&str> {
