@@ -39,8 +39,12 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// one address with tokens that are not known, never has all of them.
 const LIMITS: FairLimits = FairLimits { at_a_time: 32, by_one: 8, waiting: 512 };
 
-/// How many answers of each sort are remembered.
-const REMEMBERED: usize = 10_000;
+/// How many tokens are remembered.
+const USERS: usize = 10_000;
+
+/// How many answers about access are remembered: one for each user and namespace. Half as many are certain to stay while all
+/// of them are in use, so 1,000 users and 200 namespaces fit. One takes less than 150 bytes.
+const GRANTS: usize = 1 << 19;
 
 /// Asks the cluster with `TokenReview` and `SubjectAccessReview`.
 ///
@@ -81,11 +85,11 @@ impl Reviewer {
             client,
             turns: FairQueue::new(LIMITS),
             log: Arc::default(),
-            known: Arc::new(Mutex::new(Recent::new(REMEMBERED))),
+            known: Arc::new(Mutex::new(Recent::new(USERS))),
             strangers: Arc::default(),
             authority: Arc::default(),
-            users: Arc::new(Memo::new(REMEMBERED)),
-            grants: Arc::new(Memo::new(REMEMBERED)),
+            users: Arc::new(Memo::new(USERS)),
+            grants: Arc::new(Memo::new(GRANTS)),
         }
     }
 

@@ -156,9 +156,11 @@ impl Rules {
         let what = &spec["resourceAttributes"];
         let [resource, namespace, name] =
             ["resource", "namespace", "name"].map(|field| what[field].as_str().unwrap_or_default());
-        let allowed = self.grants.iter().any(|[user, granted, place, only]| {
-            *user == spec["user"]
-                && (granted == "*" || granted == resource)
+        let user = spec["user"].as_str().unwrap_or_default();
+        let of_user = [user, "", "", ""].map(str::to_owned);
+        let allowed = self.grants.range(of_user..).take_while(|grant| grant[0] == user).any(|grant| {
+            let [_, granted, place, only] = grant;
+            (granted == "*" || granted == resource)
                 && (place.is_empty() || place == namespace)
                 && (only.is_empty() || only == name)
         });
