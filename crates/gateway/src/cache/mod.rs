@@ -6,6 +6,7 @@
 pub(crate) mod changes;
 pub(crate) mod collection;
 mod past;
+mod room;
 mod secrets;
 pub(crate) mod snapshots;
 
@@ -185,7 +186,7 @@ impl Cache {
         let informer =
             resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
         let source = KubeListWatch::of_kind(self.client(), served.api.clone());
-        let past = self.whole.then(|| Past::new(source, transform));
+        let past = self.whole.then(|| Past::new(source, transform, self.limits.depth));
         let collection = Collection::new(served.clone(), informer, columns, self.limits.depth, past)?;
         let collection = Arc::new(collection);
         factory.start().map_err(|_| Status::service_unavailable("the gateway is shutting down"))?;
