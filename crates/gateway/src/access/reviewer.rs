@@ -23,10 +23,10 @@ use super::{
     Attributes,
     authority::Authority,
     memo::{Key, Memo, Recent},
-    strangers::Strangers,
     token::Token,
 };
 use crate::{
+    allowance::Allowances,
     fair::{FairLimits, FairQueue, TooMany},
     log_limit::LogLimit,
     work::Account,
@@ -38,6 +38,10 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// How many reviews are on their way at a time: a flood of bad tokens does not become one at the API server. One user, or
 /// one address with tokens that are not known, never has all of them.
 const LIMITS: FairLimits = FairLimits { at_a_time: 32, by_one: 8, waiting: 512 };
+
+/// How many wrong tokens an address may show at once, and how soon it may show the next one.
+const WRONG_TOKENS: u32 = 50;
+const ONE_EVERY: Duration = Duration::from_millis(200);
 
 /// How many tokens are remembered.
 const USERS: usize = 10_000;
@@ -57,7 +61,8 @@ pub(crate) struct Reviewer {
     log: Arc<LogLimit>,
     /// Whose tokens were good before: they do not wait behind those that nobody knows.
     known: Arc<Mutex<Recent<Arc<str>>>>,
-    strangers: Arc<Strangers>,
+    /// The tokens that nobody knows, by address.
+    strangers: Arc<Allowances<Option<IpAddr>>>,
     authority: Arc<Authority>,
     users: Arc<Memo<Option<Arc<Identity>>>>,
     grants: Arc<Memo<bool>>,
@@ -86,7 +91,7 @@ impl Reviewer {
             turns: FairQueue::new(LIMITS),
             log: Arc::default(),
             known: Arc::new(Mutex::new(Recent::new(USERS))),
-            strangers: Arc::default(),
+            strangers: Arc::new(Allowances::new(WRONG_TOKENS, ONE_EVERY)),
             authority: Arc::default(),
             users: Arc::new(Memo::new(USERS)),
             grants: Arc::new(Memo::new(GRANTS)),
