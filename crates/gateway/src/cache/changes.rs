@@ -144,8 +144,11 @@ impl Change {
         }
         let bytes = write();
         let mut written = self.lock();
-        if written.len() < WAYS && known(&written).is_none() && self.room.take(bytes.len()) {
-            written.push((way, bytes.clone()));
+        if written.len() < WAYS
+            && known(&written).is_none()
+            && let Some(kept) = self.room.keep(&bytes)
+        {
+            written.push((way, kept));
         }
         bytes
     }

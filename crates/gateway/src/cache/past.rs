@@ -24,6 +24,8 @@ const WITHIN: Duration = Duration::from_secs(5);
 const LASTS: Duration = Duration::from_secs(3);
 /// How long the server is left alone after a question that it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The same after one that it answered with no: somebody may go through all versions there were.
+const SHORT_PAUSE: Duration = Duration::from_millis(100);
 /// How many changes are taken, whatever there is room for.
 const MOST: usize = 4_096;
 
@@ -97,16 +99,21 @@ impl Past {
         // For the case that the client goes away before there is an answer.
         asked.not_before = Instant::now() + PAUSE;
         let told = timeout_at(deadline, self.changes(after, &until)).await;
-        match told.unwrap_or_else(|_| Err(Untold::Failed("no answer in time".to_owned()))) {
-            Ok(changes) => take(&until, changes),
-            Err(Untold::Forgotten) => asked.forgotten = after.clone(),
+        let pause = match told.unwrap_or_else(|_| Err(Untold::Failed("no answer in time".to_owned()))) {
+            Ok(changes) => {
+                take(&until, changes);
+                Duration::ZERO
+            }
+            Err(Untold::Forgotten) => {
+                asked.forgotten = after.clone();
+                SHORT_PAUSE
+            }
             Err(Untold::Failed(why)) => {
                 tracing::debug!(version = %after, why, "the cluster does not tell what came after a version");
-                asked.not_before = Instant::now() + PAUSE;
-                return;
+                PAUSE
             }
-        }
-        asked.not_before = Instant::now();
+        };
+        asked.not_before = Instant::now() + pause;
     }
 
     async fn changes(

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use bytes::Bytes;
+
 /// Room for so many bytes, shared by all who keep something.
 pub(super) struct Room {
     limit: usize,
@@ -17,10 +19,11 @@ impl Room {
         self.used.load(Relaxed)
     }
 
-    /// Takes room for so many bytes, if there is.
-    pub(super) fn take(&self, bytes: usize) -> bool {
-        let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
-        self.used.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    /// A copy to be kept, if there is room for it: what was written may have grown to twice its length.
+    pub(super) fn keep(&self, bytes: &Bytes) -> Option<Bytes> {
+        let taken = |used: usize| used.checked_add(bytes.len()).filter(|used| *used <= self.limit);
+        self.used.fetch_update(Relaxed, Relaxed, taken).ok()?;
+        Some(Bytes::copy_from_slice(bytes))
     }
 
     /// Gives back what was taken.

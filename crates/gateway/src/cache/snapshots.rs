@@ -105,9 +105,7 @@ impl SharedSnapshot {
             return written.clone();
         }
         let written = write.await;
-        if self.room.take(written.len()) {
-            *piece = Some(written.clone());
-        }
+        *piece = self.room.keep(&written);
         written
     }
 }

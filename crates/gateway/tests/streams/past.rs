@@ -183,3 +183,18 @@ async fn a_crowd_of_clients_does_not_hammer_a_server_that_does_not_answer() {
         assert!(watches(&server) <= 1 + 6, "one at a time, with a pause: {}", watches(&server));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_through_all_versions_does_not_hammer_the_server() {
+    let server = mk_cluster();
+    (0..300).for_each(|n| put(&server, "a/changes", &n.to_string()));
+    server.compact();
+    let gateway = mk_later(&server).await;
+    let began = tokio::time::Instant::now();
+    for version in 1..200 {
+        let mut events = resumed(&gateway, &[], &version.to_string()).await;
+        assert_eq!(events.event().await.name, "reset");
+    }
+    let seconds = began.elapsed().as_secs();
+    assert!(watches(&server) <= 2 + 10 * (seconds + 1), "{} in {seconds} seconds", watches(&server));
+}
