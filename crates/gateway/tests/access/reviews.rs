@@ -107,6 +107,36 @@ async fn with_readable_rules_the_reviews_do_not_grow_with_users_and_namespaces()
 }
 
 #[tokio::test]
+async fn a_cluster_that_does_not_answer_for_a_moment_is_not_asked_more_than_before() {
+    let (cluster, served) = mk_crowd(1, 3).await;
+    cluster.list_rules();
+    tokio::time::pause();
+    let router = served.gateway.router(served.address).expect("a router");
+    let get = async || {
+        let request = Request::get("/core/v1/pods").header("host", served.address.to_string());
+        let request = request.header("authorization", "Bearer user-0-token").body(Body::empty());
+        let answer = router.clone().call(request.expect("a request")).await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        cluster.asked()[1]
+    };
+    let ask_for = async |seconds: u64| {
+        let before = get().await;
+        for _ in 0..seconds / 5 {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            get().await;
+        }
+        get().await - before
+    };
+    ask_for(30).await;
+    cluster.fail_to_list_rules(true);
+    assert_eq!(ask_for(80).await, 0, "what it said last still counts");
+    assert!(ask_for(60).await > 0, "but not for ever");
+    cluster.fail_to_list_rules(false);
+    ask_for(30).await;
+    assert_eq!(ask_for(60).await, 0, "it is soon asked again");
+}
+
+#[tokio::test]
 async fn a_right_that_is_taken_away_is_noticed_though_answers_count_for_longer() {
     let (cluster, served) = mk_crowd(1, 3).await;
     cluster.list_rules();
