@@ -27,6 +27,7 @@ type run func(ctx context.Context, output io.Writer) error
 var commands = []command{
 	{"sync", "sync one pod informer, then stay: `synced N`, `settled`", true, defineSync},
 	{"watch", "see N updates from the replay server, then stay: `synced N`, `done N`, `settled`", true, defineWatch},
+	{"follow", "say every request and event of a config map informer until the input ends", true, defineFollow},
 	{"replay", "serve pods and replay updates of them until the input ends; prints its URL", true, defineReplay},
 	{"gateway", "serve lists from caches until the input ends; prints its URL when they have synced", true, defineGateway},
 	{"fanout", "CPU time per event told to many handlers", false, defineFanout},

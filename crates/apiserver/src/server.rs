@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderValue;
 use informer_model::{ObjectKey, Status};
 use informer_serving::path::Place;
 use jiff::Timestamp;
@@ -93,12 +94,12 @@ impl Server {
         self.stop.send_replace(true);
     }
 
-    pub(crate) fn count(&self, request: Option<(Verb, &Place)>) {
+    pub(crate) fn count(&self, request: Option<&(Verb, Place)>) {
         // What is not served is not counted: there is no end to what could be asked for.
         let served = |place: &Place| self.store.find(&place.group, &place.plural).is_some();
         if let Some((verb, place)) = request.filter(|(_, place)| served(place)) {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            *requests.entry((verb, place.plural.clone())).or_default() += 1;
+            *requests.entry((*verb, place.plural.clone())).or_default() += 1;
         }
     }
 }
@@ -206,15 +207,40 @@ impl ApiServer {
         kube::Client::new(self.service(), "default")
     }
 
+    /// The same with a name, which [`Rule::client`](crate::Rule::client) tells apart from others: its `User-Agent`.
+    ///
+    /// ```
+    /// use informer_apiserver::{ApiServer, Fault, Rule};
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube::{Api, api::ListParams};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let server = ApiServer::builder().build();
+    /// let [leader, follower] = ["leader", "follower"].map(|name| Api::<Pod>::all(server.client_named(name)));
+    /// // The network of one of them is down.
+    /// server.faults().add(Rule::new(Fault::Refuse).client("leader"));
+    /// assert!(leader.list(&ListParams::default()).await.is_err());
+    /// assert!(follower.list(&ListParams::default()).await.is_ok());
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the name cannot be the value of a header.
+    pub fn client_named(&self, name: &str) -> kube::Client {
+        let agent = HeaderValue::from_str(name).expect("the name of a client is the value of a header");
+        kube::Client::new(Connection { agent: Some(agent), ..self.service() }, "default")
+    }
+
     /// The server as a tower service, for clients of another make.
     pub fn service(&self) -> Connection {
-        Connection { server: Arc::clone(&self.0), replica: None }
+        Connection { server: Arc::clone(&self.0), replica: None, agent: None }
     }
 
     /// A client of a second replica of this server, which can be made to lag behind.
     pub fn replica_client(&self) -> kube::Client {
         let replica = Some(Arc::clone(&self.0.replica));
-        kube::Client::new(Connection { server: Arc::clone(&self.0), replica }, "default")
+        kube::Client::new(Connection { replica, ..self.service() }, "default")
     }
 
     /// Holds the second replica at a version, or lets it catch up. Its consistent reads are still up to date:
@@ -226,6 +252,11 @@ impl ApiServer {
     /// What goes wrong.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
+    }
+
+    /// Breaks the connections of all open watches: after what they have still to tell they end with an error.
+    pub fn break_watches(&self) {
+        self.0.faults.break_watches();
     }
 
     /// Writes an object as it is, with its status, over what is there under its name. Its kind must be served

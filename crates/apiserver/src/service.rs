@@ -11,7 +11,7 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
-use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use informer_model::Status;
 use informer_serving::{
@@ -25,7 +25,7 @@ use tower_service::Service;
 use crate::{
     catalog::Catalog,
     discovery,
-    faults::{self, Fault},
+    faults::{self, Fault, Requested},
     media::BODY_LIMIT,
     openapi,
     query::Query,
@@ -44,6 +44,8 @@ const PATIENCE: usize = 64 * 1024 * 1024;
 pub struct Connection {
     pub(crate) server: Arc<Server>,
     pub(crate) replica: Option<Arc<Replica>>,
+    /// The client that it is for, if that has a name.
+    pub(crate) agent: Option<HeaderValue>,
 }
 
 /// A fault took the connection away before there was an answer.
@@ -68,7 +70,10 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = self.clone();
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            if let Some(agent) = &connection.agent {
+                parts.headers.insert(header::USER_AGENT, agent.clone());
+            }
             let path = parts.uri.path().to_owned();
             let answer = AssertUnwindSafe(connection.answer(parts, body)).catch_unwind().await;
             answer.unwrap_or_else(|_| {
@@ -93,12 +98,18 @@ impl Connection {
         };
         let query = Query::new(parts.uri.query());
         let target = path::target(parts.uri.path());
-        let verb = match &target {
-            Ok(Target::Objects(place)) => Verb::of(&parts.method, place, &query).map(|verb| (verb, place)),
+        let objects = match &target {
+            Ok(Target::Objects(place)) => {
+                Verb::of(&parts.method, place, &query).map(|verb| (verb, place.clone()))
+            }
             _ => None,
         };
-        self.server.count(verb);
-        let struck = self.server.faults.request(verb);
+        self.server.count(objects.as_ref());
+        let verb = objects.as_ref().map(|(verb, _)| *verb);
+        let agent = parts.headers.get(header::USER_AGENT);
+        let agent = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
+        let requested = Arc::new(Requested { objects, agent });
+        let (struck, watch) = self.server.faults.request(&requested);
         for fault in &struck {
             match fault {
                 Fault::Refuse => return Err(Refused),
@@ -116,12 +127,16 @@ impl Connection {
         let answer = match &target {
             Err(status) => Err(status.clone()),
             Ok(Target::Objects(place)) => {
-                self.objects(place, verb.map(|(verb, _)| verb), query, &parts.headers, body).await
+                self.objects(place, verb, query, &parts.headers, body, &requested).await
             }
             Ok(other) => self.about(other, &parts.method, &parts.headers),
         };
         let response = answer.unwrap_or_else(|status| respond::status(&status));
-        Ok(struck.iter().fold(response, faults::broken))
+        let response = struck.iter().fold(response, faults::broken);
+        Ok(match watch {
+            Some(watch) => faults::breakable(response, watch),
+            None => response,
+        })
     }
 
     /// Whether nothing at all is served under a path: not a group that there is, and not the server itself. Such a
@@ -146,8 +161,9 @@ impl Connection {
         query: Query<'_>,
         headers: &HeaderMap,
         body: Bytes,
+        requested: &Arc<Requested>,
     ) -> Answer {
-        let call = Call::new(&self.server, place, query, headers, body, self.replica.clone())?;
+        let call = Call::new(&self.server, place, query, headers, body, self.replica.clone(), requested)?;
         match verb {
             Some(verb) => call.answer(verb).await,
             None => Err(not_allowed()),

@@ -16,11 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{Access, Caller, RECHECK},
+    allowance::Allowances,
     cache::Cache,
     metrics::{RequestMetrics, Tally},
     pages::Pages,
     work::{Account, Work},
 };
+
+/// How many resources that are not known a caller may name at once, and how soon the next one: each time the cluster is
+/// asked for all that there are. Beyond that, what is known counts.
+pub(crate) const UNKNOWN_KINDS: u32 = 10;
+pub(crate) const UNKNOWN_KIND_EVERY: Duration = Duration::from_secs(1);
 
 /// The gateway's inside.
 pub(crate) struct App {
@@ -31,6 +37,8 @@ pub(crate) struct App {
     /// The namespaces that are kept; all if there is none.
     pub(crate) namespaces: Vec<String>,
     pub(crate) streams: Arc<Streams>,
+    /// How often a caller may name a resource that is not known.
+    pub(crate) unknown_kinds: Allowances<Account>,
     pub(crate) registry: Registry,
     pub(crate) metrics: RequestMetrics,
     pub(crate) tally: Arc<Tally>,

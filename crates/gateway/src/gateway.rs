@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{Access, Reviewer},
-    app::{App, StreamLimits, Streams},
+    allowance::Allowances,
+    app::{App, StreamLimits, Streams, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
     cache::{Cache, CacheLimits, Secrets},
     guard::{AllowedHost, Guard},
     listener::{self, Limits, Seats},
@@ -209,6 +210,7 @@ impl GatewayBuilder {
             work: Work::default(),
             namespaces: self.namespaces,
             streams,
+            unknown_kinds: Allowances::new(UNKNOWN_KINDS, UNKNOWN_KIND_EVERY),
             metrics: RequestMetrics::new(&mut registry),
             registry,
             tally,

@@ -10,6 +10,7 @@
 #![allow(clippy::result_large_err, reason = "the error of a request is its answer, and made once")]
 
 mod access;
+mod allowance;
 mod answer;
 mod app;
 mod cache;

@@ -8,7 +8,7 @@ use informer::{discovery::ServedResource, store::WaitError};
 use informer_model::{ResourceArg, ResourceVersion, Status};
 
 use crate::{
-    access::{Attributes, Visible},
+    access::{Attributes, Visible, forbidden},
     answer::{self, Frame},
     app::{App, Asker},
     cache::collection::Collection,
@@ -50,6 +50,47 @@ pub(crate) enum Found {
 }
 
 impl App {
+    /// The resource that somebody wants to do something with. What another name than its own means, like a short one, is
+    /// for those who may read which there are.
+    pub(crate) async fn resolve(
+        &self,
+        asker: &Asker,
+        resource: &ResourceArg,
+        what: &Attributes<'_>,
+    ) -> Result<ServedResource, Status> {
+        let may_ask = || self.unknown_kinds.admit(asker.account.clone());
+        let resolved = self.cache.resolve_if(resource, may_ask).await;
+        let is_told = match &resolved {
+            Ok(served) => {
+                resource.group() == Some(&served.api.group) && resource.resource() == served.api.plural
+            }
+            Err(status) => !matches!(status.code, 404 | 405),
+        };
+        if !is_told {
+            self.discoverable(asker, resource, what).await?;
+        }
+        resolved
+    }
+
+    /// Whether it may be told if there is a resource. Who may not read which there are hears the same as of one that may not
+    /// be seen.
+    pub(crate) async fn discoverable(
+        &self,
+        asker: &Asker,
+        resource: &ResourceArg,
+        what: &Attributes<'_>,
+    ) -> Result<(), Status> {
+        let document = match (resource.group(), resource.version()) {
+            (Some(""), Some(version)) => format!("/api/{version}"),
+            (Some(group), Some(version)) => format!("/apis/{group}/{version}"),
+            _ => "/apis".to_owned(),
+        };
+        match self.access.require_path(&asker.caller, &document).await {
+            Err(refused) if refused.code == 403 => Err(forbidden(&asker.caller, what)),
+            checked => checked,
+        }
+    }
+
     /// The collection of a resource, and which part of it a caller may see.
     pub(crate) async fn open(
         &self,
@@ -73,7 +114,7 @@ impl App {
     ) -> Result<Visible, Status> {
         let (group, resource) = (&served.api.group, &served.api.plural);
         // Who may see only one object may ask for it by its name, in a list and in a watch too.
-        let everywhere = Attributes { verb, group, resource, namespace: None, name: query.only_name() };
+        let everywhere = Attributes { namespace: None, ..query.attributes(verb, group, resource) };
         match query.namespaces.first() {
             _ if self.is_open() => Ok(Visible::All),
             _ if !served.namespaced => {

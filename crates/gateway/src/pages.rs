@@ -25,6 +25,8 @@ use crate::{
 
 /// How long a list stays after it was last read from.
 const KEEP: Duration = Duration::from_secs(300);
+/// How long it stays in all. It keeps objects in memory that have been replaced since, and nothing else bounds how many.
+const OLDEST: Duration = Duration::from_secs(1_800);
 /// How many lists, and objects in all of them, are pinned at most: of one caller, and in all.
 const OF_ONE: Room = Room { lists: 64, objects: 1_000_000 };
 const IN_ALL: Room = Room { lists: 1_024, objects: 4_000_000 };
@@ -71,6 +73,7 @@ struct Pinned {
     selection: Arc<Selection>,
     /// How many objects were told before these.
     before: usize,
+    began: Instant,
     read: Instant,
 }
 
@@ -132,6 +135,7 @@ impl Pages {
             question: asked.question.to_owned(),
             selection: Arc::new(selection),
             before: goes_on.map_or(0, |token| token.from),
+            began: Instant::now(),
             read: Instant::now(),
         };
         let version = goes_on.map_or_else(|| list.selection.version.clone(), |token| token.version.clone());
@@ -175,6 +179,9 @@ impl Pages {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while lists.pinned.front().is_some_and(|list| list.read.elapsed() > KEEP) {
             lists.unpin(0, "it is kept for five minutes after it was last read from");
+        }
+        while let Some(old) = lists.pinned.iter().position(|list| list.began.elapsed() > OLDEST) {
+            lists.unpin(old, "it is kept for half an hour in all");
         }
         lists
     }

@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Write};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyDataStream, BodyExt, StreamBody};
 
-use super::Fault;
+use super::{Fault, OpenWatch};
 use crate::respond::{Body, BoxError};
 
 /// What a proxy says that has lost its server.
@@ -21,9 +21,9 @@ pub(crate) fn broken(response: Response<Body>, fault: &Fault) -> Response<Body> 
     let (mut parts, body) = response.into_parts();
     let pieces = body.into_data_stream();
     let body = match fault {
-        Fault::Reset => boxed(ending_after(pieces, 0, End::Error(ErrorKind::ConnectionReset))),
-        Fault::CutAfter(bytes) => boxed(ending_after(pieces, *bytes, End::Error(ErrorKind::UnexpectedEof))),
-        Fault::StallAfter(bytes) => boxed(ending_after(pieces, *bytes, End::Never)),
+        Fault::Reset | Fault::CutAfter(_) | Fault::StallAfter(_) => {
+            boxed(ending(pieces, Break::by(fault), None))
+        }
         Fault::OneByteAtATime => boxed(pieces.flat_map(|piece| {
             stream::iter(match piece {
                 Ok(piece) => (0..piece.len()).map(|at| Ok(piece.slice(at..=at))).collect(),
@@ -44,35 +44,89 @@ fn boxed(pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -
     StreamBody::new(pieces.map(|piece| piece.map(Frame::data))).boxed_unsync()
 }
 
-/// What comes after the last byte that is let through.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    /// An error, which ends the connection.
-    Error(ErrorKind),
-    /// Nothing, not even an end.
-    Never,
+/// The same answer, which breaks when its watch is told to.
+pub(crate) fn breakable(response: Response<Body>, watch: OpenWatch) -> Response<Body> {
+    response.map(|body| boxed(ending(body.into_data_stream(), None, Some(watch))))
 }
 
-/// The first so many bytes of a body, and then `end`, without waiting for more. A body that is shorter is left
-/// as it is.
-fn ending_after(
+/// How a connection breaks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Break {
+    /// After so many bytes. None: after all that is there to be sent.
+    after: Option<usize>,
+    /// With this error, or with nothing more, not even an end.
+    error: Option<ErrorKind>,
+}
+
+impl Break {
+    /// After what is there, as a connection does that is lost between two events.
+    pub(super) const NEXT: Self = Self { after: None, error: Some(ErrorKind::UnexpectedEof) };
+
+    /// What a fault does to a connection, if it breaks it.
+    pub(super) fn by(fault: &Fault) -> Option<Self> {
+        let (after, error) = match fault {
+            Fault::Reset => (0, Some(ErrorKind::ConnectionReset)),
+            Fault::CutAfter(bytes) => (*bytes, Some(ErrorKind::UnexpectedEof)),
+            Fault::StallAfter(bytes) => (*bytes, None),
+            _ => return None,
+        };
+        Some(Self { after: Some(after), error })
+    }
+}
+
+/// A body that breaks, now or when its watch is told to. One that is over before is left as it is.
+fn ending(
     pieces: BodyDataStream<Body>,
-    bytes: usize,
-    end: End,
+    broken: Option<Break>,
+    watch: Option<OpenWatch>,
 ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send {
-    stream::unfold(Some((pieces, bytes)), move |rest| async move {
-        let (mut pieces, left) = rest?;
-        if left > 0 {
-            let piece = pieces.next().await?;
-            let piece = piece.map(|piece| piece.slice(..piece.len().min(left)));
-            let left = left - piece.as_ref().map_or(0, Bytes::len);
-            return Some((piece, Some((pieces, left))));
+    stream::unfold(Some((pieces, broken, watch)), move |rest| async move {
+        let (mut pieces, mut broken, mut watch) = rest?;
+        loop {
+            let is_over = match broken {
+                Some(Break { after: Some(0), .. }) => true,
+                Some(Break { after: None, .. }) => {
+                    match tokio::task::unconstrained(pieces.next()).now_or_never() {
+                        Some(piece) => return Some((piece?, Some((pieces, broken, watch)))),
+                        None => true,
+                    }
+                }
+                _ => false,
+            };
+            if is_over && let Some(kind) = broken.and_then(|broken| broken.error) {
+                // A connection that fails throws away what it has not sent: let it send the bytes before the end.
+                tokio::task::yield_now().await;
+                return Some((
+                    Err(std::io::Error::new(kind, "the connection was broken by a fault").into()),
+                    None,
+                ));
+            }
+            tokio::select! {
+                biased;
+                told = told(&mut watch) => broken = Some(told),
+                piece = pieces.next(), if !is_over => {
+                    let mut piece = piece?;
+                    if let (Ok(piece), Some(Break { after: Some(left), .. })) = (&mut piece, &mut broken) {
+                        piece.truncate(*left);
+                        *left -= piece.len();
+                    }
+                    return Some((piece, Some((pieces, broken, watch))));
+                }
+            }
         }
-        let End::Error(kind) = end else { return std::future::pending().await };
-        // A connection that fails throws away what it has not sent: let it send the bytes before the end.
-        tokio::task::yield_now().await;
-        Some((Err(std::io::Error::new(kind, "the connection was broken by a fault").into()), None))
     })
+}
+
+/// Waits until a watch is told to break.
+async fn told(watch: &mut Option<OpenWatch>) -> Break {
+    let told = match watch {
+        Some(watch) => watch.told.recv().await,
+        None => None,
+    };
+    match told {
+        Some(told) => told,
+        None => std::future::pending().await,
+    }
 }
 
 /// One gzip member.

@@ -7,18 +7,24 @@
 mod body;
 mod rule;
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
-pub(crate) use body::{HTML, broken};
+use body::Break;
+pub(crate) use body::{HTML, breakable, broken};
 use bytes::Bytes;
-use informer_serving::{envelope::error_event, path::Place};
+use informer_serving::envelope::error_event;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use rule::Occasion;
+pub(crate) use rule::Requested;
 pub use rule::{Fault, Rule};
+use tokio::sync::mpsc;
 
 use crate::verbs::Verb;
 
@@ -42,6 +48,9 @@ struct Shared {
 struct Rules {
     added: u64,
     active: Vec<Active>,
+    /// The watches that are open, in the order in which they were opened.
+    watches: BTreeMap<u64, (Arc<Requested>, mpsc::UnboundedSender<Break>)>,
+    opened: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +61,19 @@ struct Active {
     /// How often it fitted, and how often it applied.
     fitted: u64,
     hits: u64,
+}
+
+impl Active {
+    /// Whether something goes wrong with a request that it may be about.
+    fn strikes(&mut self, request: &Requested) -> bool {
+        if !self.rule.fits(request) {
+            return false;
+        }
+        self.fitted += 1;
+        let applies = self.rule.applies(self.fitted, &mut self.random);
+        self.hits += u64::from(applies);
+        applies
+    }
 }
 
 impl Faults {
@@ -75,7 +97,14 @@ impl Faults {
         let id = RuleId(rules.added);
         // Each rule has chances of its own: adding one does not change what happens by another.
         let random = Pcg64Mcg::seed_from_u64(self.0.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        rules.active.push(Active { id, rule, random, fitted: 0, hits: 0 });
+        let mut active = Active { id, rule, random, fitted: 0, hits: 0 };
+        if let Some(broken) = Break::by(&active.rule.fault) {
+            for (_, breaks) in rules.watches.values().filter(|(request, _)| active.strikes(request)) {
+                // Whoever is gone by now need not be told.
+                let _ = breaks.send(broken);
+            }
+        }
+        rules.active.push(active);
         self.recount(&rules);
         id
     }
@@ -99,39 +128,68 @@ impl Faults {
         self.lock().active.iter().find(|active| active.id == id).map_or(0, |active| active.hits)
     }
 
+    /// What goes wrong with a request, and, of a watch, the handle by which it is broken later.
+    pub(crate) fn request(&self, request: &Arc<Requested>) -> (Vec<Fault>, Option<OpenWatch>) {
+        // In one step: a rule is about a watch when it begins or when the rule is added, and not both.
+        let mut rules = self.lock();
+        let struck = rules.strike(Occasion::Request, request);
+        let is_watch = request.objects.as_ref().is_some_and(|(verb, _)| *verb == Verb::Watch);
+        let watch = is_watch.then(|| {
+            let (breaks, told) = mpsc::unbounded_channel();
+            rules.opened += 1;
+            let number = rules.opened;
+            rules.watches.insert(number, (Arc::clone(request), breaks));
+            OpenWatch { faults: self.clone(), number, told }
+        });
+        (struck, watch)
+    }
+
+    /// Breaks the connections of all open watches.
+    pub(crate) fn break_watches(&self) {
+        for (_, breaks) in self.lock().watches.values() {
+            let _ = breaks.send(Break::NEXT);
+        }
+    }
+
+    /// The faults of one watch.
+    pub(crate) fn watch(&self, request: &Arc<Requested>) -> WatchFaults {
+        WatchFaults { faults: self.clone(), request: Arc::clone(request), ended: false }
+    }
+}
+
+impl Rules {
     /// What goes wrong on an occasion.
-    fn strike(&self, occasion: Occasion, request: Option<(Verb, &Place)>) -> Vec<Fault> {
+    fn strike(&mut self, occasion: Occasion, request: &Requested) -> Vec<Fault> {
         let mut struck = Vec::new();
-        for active in &mut self.lock().active {
-            if active.rule.fault.occasion() == occasion && active.rule.fits(request) {
-                active.fitted += 1;
-                if active.rule.applies(active.fitted, &mut active.random) {
-                    active.hits += 1;
-                    struck.push(active.rule.fault.clone());
-                    if active.rule.fault.is_final() {
-                        break;
-                    }
+        for active in &mut self.active {
+            if active.rule.fault.occasion() == occasion && active.strikes(request) {
+                struck.push(active.rule.fault.clone());
+                if active.rule.fault.is_final() {
+                    break;
                 }
             }
         }
         struck
     }
+}
 
-    /// What goes wrong with a request.
-    pub(crate) fn request(&self, request: Option<(Verb, &Place)>) -> Vec<Fault> {
-        self.strike(Occasion::Request, request)
-    }
+/// A watch whose connection can be broken, until this is dropped.
+pub(crate) struct OpenWatch {
+    faults: Faults,
+    number: u64,
+    told: mpsc::UnboundedReceiver<Break>,
+}
 
-    /// The faults of one watch.
-    pub(crate) fn watch(&self, place: &Place) -> WatchFaults {
-        WatchFaults { faults: self.clone(), place: place.clone(), ended: false }
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.faults.lock().watches.remove(&self.number);
     }
 }
 
 /// What goes wrong with the events of one watch.
 pub(crate) struct WatchFaults {
     faults: Faults,
-    place: Place,
+    request: Arc<Requested>,
     ended: bool,
 }
 
@@ -145,7 +203,7 @@ impl WatchFaults {
         if self.faults.0.about_events.load(Relaxed) == 0 {
             return Vec::new();
         }
-        self.faults.strike(occasion, Some((Verb::Watch, &self.place)))
+        self.faults.lock().strike(occasion, &self.request)
     }
 
     /// What becomes of an event: itself, twice itself, nothing, or an error.

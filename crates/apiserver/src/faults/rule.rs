@@ -12,6 +12,12 @@ use crate::verbs::Verb;
 /// What goes wrong.
 ///
 /// The first part concerns requests and their answers, the second the events of a watch.
+///
+/// What becomes of a watch that is open when its rule is added: [`Reset`](Self::Reset),
+/// [`CutAfter`](Self::CutAfter) and [`StallAfter`](Self::StallAfter) break its connection, with bytes counted from
+/// then on. It counts for the rule like a request, the one that was opened first before the others. The faults of
+/// events are about every event that comes. All others are about how a request is answered or its answer is written,
+/// which has been decided.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// The connection ends before there is an answer.
@@ -53,6 +59,15 @@ pub enum Fault {
 }
 
 /// What a rule is asked about.
+#[derive(Debug, Clone)]
+pub(crate) struct Requested {
+    /// None for a request for something else than objects.
+    pub(crate) objects: Option<(Verb, Place)>,
+    /// `User-Agent`
+    pub(crate) agent: Option<String>,
+}
+
+/// What happens that a rule is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     Request,
@@ -101,14 +116,24 @@ pub struct Rule {
     pub(super) fault: Fault,
     verbs: Vec<Verb>,
     resource: Option<String>,
+    subresource: Option<String>,
     namespace: Option<String>,
+    client: Option<String>,
     when: When,
 }
 
 impl Rule {
     /// A fault that happens to every request, or to every event of every watch.
     pub fn new(fault: Fault) -> Self {
-        Self { fault, verbs: Vec::new(), resource: None, namespace: None, when: When::Always }
+        Self {
+            fault,
+            verbs: Vec::new(),
+            resource: None,
+            subresource: None,
+            namespace: None,
+            client: None,
+            when: When::Always,
+        }
     }
 
     /// Only to this verb; may be said several times.
@@ -122,6 +147,22 @@ impl Rule {
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
+        self
+    }
+
+    /// Only to requests for this part of an object, like `status`; the empty text stands for the object itself.
+    /// Without it a rule is about objects and all their parts.
+    #[must_use]
+    pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
+        self.subresource = Some(subresource.into());
+        self
+    }
+
+    /// Only to requests of this client: one of [`ApiServer::client_named`](crate::ApiServer::client_named), or a
+    /// program by the name that begins its `User-Agent`, like `kubectl`.
+    #[must_use]
+    pub fn client(mut self, client: impl Into<String>) -> Self {
+        self.client = Some(client.into());
         self
     }
 
@@ -154,17 +195,27 @@ impl Rule {
         self
     }
 
-    /// Whether it is about this verb and place; a request without one is for something else than objects.
-    pub(super) fn fits(&self, request: Option<(Verb, &Place)>) -> bool {
-        let Some((verb, place)) = request else {
-            return self.verbs.is_empty() && self.resource.is_none() && self.namespace.is_none();
+    /// Whether it is about this request.
+    pub(super) fn fits(&self, request: &Requested) -> bool {
+        // `kubectl/v1.34.1 (linux/amd64) kubernetes/…`
+        let agent = request.agent.as_deref().unwrap_or_default();
+        let client = self
+            .client
+            .as_deref()
+            .is_none_or(|client| agent == client || agent.split(['/', ' ']).next() == Some(client));
+        let Some((verb, place)) = &request.objects else {
+            let about_objects = [&self.resource, &self.subresource, &self.namespace];
+            return client && self.verbs.is_empty() && about_objects.iter().all(|about| about.is_none());
         };
         let resource = self.resource.as_deref().is_none_or(|resource| match resource.split_once('.') {
             Some((plural, group)) => plural == place.plural && group == place.group,
             None => resource == place.plural,
         });
+        let part = place.subresource.as_deref().unwrap_or_default();
+        let subresource = self.subresource.as_deref().is_none_or(|subresource| subresource == part);
         let namespace = self.namespace.as_deref().is_none_or(|n| place.namespace.as_deref() == Some(n));
-        resource && namespace && (self.verbs.is_empty() || self.verbs.contains(&verb))
+        let verb = self.verbs.is_empty() || self.verbs.contains(verb);
+        client && resource && subresource && namespace && verb
     }
 
     /// Whether it applies the `nth` time that it fits.

@@ -22,6 +22,7 @@ use informer_serving::{
 use crate::{
     builtin,
     catalog::{Resource, Version},
+    faults::Requested,
     present::Presentation,
     query::Query,
     replica::Replica,
@@ -92,6 +93,7 @@ pub(crate) struct Call<'a> {
     pub headers: &'a HeaderMap,
     pub body: Bytes,
     pub replica: Option<Arc<Replica>>,
+    pub requested: &'a Arc<Requested>,
     pub id: CollectionId,
     pub resource: Arc<Resource>,
     pub version: Version,
@@ -133,6 +135,7 @@ impl<'a> Call<'a> {
         headers: &'a HeaderMap,
         body: Bytes,
         replica: Option<Arc<Replica>>,
+        requested: &'a Arc<Requested>,
     ) -> Result<Self, Status> {
         let (id, resource) = server.store.find(&place.group, &place.plural).ok_or_else(no_such_path)?;
         let version = resource.version(&place.version).ok_or_else(no_such_path)?.clone();
@@ -162,7 +165,7 @@ impl<'a> Call<'a> {
         if misplaced {
             return Err(no_such_path());
         }
-        Ok(Self { server, place, query, headers, body, replica, id, resource, version, part })
+        Ok(Self { server, place, query, headers, body, replica, requested, id, resource, version, part })
     }
 
     pub(crate) async fn answer(self, verb: Verb) -> Answer {

@@ -69,7 +69,7 @@ impl Call<'_> {
         let watching = Watching {
             end_of_initial: initial.as_ref().filter(|_| end_of_initial).map(|reading| reading.version),
             initial: initial.map(|reading| matching(&reading, &filter)).unwrap_or_default().into_iter(),
-            faults: self.server.faults.watch(self.place),
+            faults: self.server.faults.watch(self.requested),
             server: Arc::clone(self.server),
             held: self.replica.as_ref().map(|replica| replica.follow()),
             cursor,

@@ -9,6 +9,7 @@ mod consistency;
 mod corrupt;
 mod events;
 mod history;
+mod open_watches;
 mod replica;
 mod requests;
 mod rules;

@@ -98,6 +98,72 @@ async fn a_rule_with_a_namespace_fits_requests_for_that_namespace() {
 }
 
 #[tokio::test]
+async fn a_rule_with_a_subresource_fits_that_part_and_one_without_fits_all() {
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let parts = ["/web", "/web/status", "/web/scale", ""].map(|part| format!("{deployments}{part}"));
+    for (subresource, expected) in [
+        (Some("status"), [false, true, false, false]),
+        (Some("scale"), [false, false, true, false]),
+        (Some(""), [true, false, false, true]),
+        (None, [true; 4]),
+    ] {
+        let server = mk_server();
+        let rule = Rule::new(mk_fault(FAULT)).resource("deployments");
+        server.faults().add(match subresource {
+            Some(subresource) => rule.subresource(subresource),
+            None => rule,
+        });
+        for (path, expected) in parts.iter().zip(expected) {
+            assert_eq!(struck(&server, path).await, expected, "{subresource:?}: {path}");
+        }
+        assert!(!struck(&server, "/version").await, "{subresource:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_with_a_client_fits_its_user_agent_by_the_whole_of_it_or_its_first_name() {
+    let kubectl = "kubectl/v1.34.1 (linux/amd64) kubernetes/abc";
+    for (client, agent, expected) in [
+        ("kubectl", kubectl, true),
+        (kubectl, kubectl, true),
+        ("a", "a", true),
+        ("a", "a b", true),
+        ("kube", kubectl, false),
+        ("kubernetes", kubectl, false),
+        ("kubectl", "", false),
+    ] {
+        let server = mk_server();
+        server.faults().add(Rule::new(mk_fault(FAULT)).client(client));
+        for path in [MAPS, "/version"] {
+            let request = Request::get(path).header("user-agent", agent).body(Full::new(Bytes::new()));
+            let answer = server.service().call(request.expect("a request")).await.expect("an answer");
+            assert_eq!(answer.status() == FAULT, expected, "{client:?}: {agent:?}");
+            assert!(!struck(&server, path).await, "a client without a name");
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_of_one_server_are_told_apart_by_their_names() {
+    let server = mk_server();
+    let [a, b] = ["a", "b"].map(|name| server.client_named(name));
+    let lost = server.faults().add(Rule::new(Fault::DropEvent).client("a"));
+    let refused = server.faults().add(Rule::new(mk_fault(FAULT)).verb(Verb::List).client("b"));
+    let lists = async |client: &kube::Client| {
+        client.request_text(Request::get(MAPS).body(Vec::new()).expect("a request")).await.is_ok()
+    };
+    assert!(lists(&a).await && !lists(&b).await && lists(&server.client()).await);
+    let watch = async |client: &kube::Client| {
+        let request = Request::get(format!("{MAPS}?watch=1&resourceVersion=1&timeoutSeconds=1"));
+        client.request_text(request.body(Vec::new()).expect("a request")).await.expect("a watch")
+    };
+    put_maps(&server, &["m"]);
+    tokio::time::pause();
+    assert_eq!((watch(&a).await.lines().count(), watch(&b).await.lines().count()), (0, 1));
+    assert_eq!((server.faults().hits(lost), server.faults().hits(refused)), (1, 1));
+}
+
+#[tokio::test]
 async fn a_rule_about_nothing_special_fits_discovery_too_and_others_do_not() {
     let about_the_server =
         ["/", "/version", "/healthz", "/api", "/apis", "/api/v1", "/apis/apps", "/openapi/v3"];

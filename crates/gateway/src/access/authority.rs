@@ -25,8 +25,11 @@ use crate::cache::{Cache, collection::Collection};
 const KINDS: [&str; 4] = ["roles", "clusterroles", "rolebindings", "clusterrolebindings"];
 /// How long to wait for the cluster.
 const WITHIN: Duration = Duration::from_secs(5);
-/// How long a word about the authorizers of the cluster counts.
+/// How long a word about the authorizers of the cluster counts, or that the RBAC objects may not be read. While the cluster
+/// cannot be asked it counts for twice as long.
 const RECHECK: Duration = Duration::from_secs(60);
+/// How soon it is asked again after it did not answer.
+const RETRY: Duration = Duration::from_secs(5);
 /// For how long the watches may have been down.
 const STALE: Duration = Duration::from_secs(3);
 /// An API server hears of a change by a watch of its own: so long after one its answers may still be of before.
@@ -44,6 +47,10 @@ pub(crate) struct Authority {
 struct State {
     /// When the cluster was last asked whether RBAC decides alone, and what it said.
     alone: Option<(Instant, bool)>,
+    /// It did not answer, and is not asked again before.
+    ask_after: Option<Instant>,
+    /// The objects could not be read, and are not before.
+    read_after: Option<Instant>,
     read: Option<Read>,
     /// A number for what the objects say: another one after every change.
     epoch: u64,
@@ -55,6 +62,17 @@ struct Read {
     totals: Vec<u64>,
     rules: Arc<Rules>,
     since: Instant,
+}
+
+impl State {
+    /// Whether RBAC decided alone when the cluster last said so, not too long ago.
+    fn was_alone(&self) -> bool {
+        self.alone.is_some_and(|(asked, alone)| alone && asked.elapsed() < 2 * RECHECK)
+    }
+}
+
+fn is_ahead(moment: Option<Instant>) -> bool {
+    moment.is_some_and(|moment| Instant::now() < moment)
 }
 
 impl Read {
@@ -73,14 +91,17 @@ impl Authority {
     /// What the RBAC objects say, where they decide alone and can be read.
     pub(crate) async fn rules(&self, cache: &Cache) -> Option<Arc<Rules>> {
         let _reading = self.reading.lock().await;
-        if !self.decides_alone(cache).await {
+        if is_ahead(self.state().read_after) || !self.decides_alone(cache).await {
             return None;
         }
         let read = timeout(WITHIN, try_join_all(KINDS.map(|kind| collection(cache, kind)))).await;
         let collections = match read {
             Ok(Ok(collections)) => collections,
-            Ok(Err(status)) => return self.give_up(&status.message),
-            Err(_) => return self.give_up("they do not come in time"),
+            Ok(Err(status)) if matches!(status.code, 403 | 404) => {
+                return self.give_up(&status.message, RECHECK);
+            }
+            Ok(Err(status)) => return self.give_up(&status.message, RETRY),
+            Err(_) => return self.give_up("they do not come in time", RETRY),
         };
         if collections.iter().any(|collection| collection.age() >= STALE) {
             return None;
@@ -113,38 +134,49 @@ impl Authority {
     /// known.
     pub(crate) fn settled(&self) -> Option<u64> {
         let state = self.state();
-        let alone = state.alone.is_some_and(|(asked, alone)| alone && asked.elapsed() < 2 * RECHECK);
         let read = state.read.as_ref()?;
-        (alone && read.since.elapsed() >= SETTLES && read.is_current()).then_some(state.epoch)
+        (state.was_alone() && read.since.elapsed() >= SETTLES && read.is_current()).then_some(state.epoch)
     }
 
     /// Whether the cluster can list all rules that there are. A webhook cannot.
     async fn decides_alone(&self, cache: &Cache) -> bool {
-        if let Some((asked, alone)) = self.state().alone
-            && asked.elapsed() < RECHECK
         {
-            return alone;
+            let state = self.state();
+            if let Some((asked, alone)) = state.alone
+                && asked.elapsed() < RECHECK
+            {
+                return alone;
+            }
+            if is_ahead(state.ask_after) {
+                return state.was_alone();
+            }
         }
         let spec = SelfSubjectRulesReviewSpec { namespace: Some("default".to_owned()) };
         let review = SelfSubjectRulesReview { spec, ..SelfSubjectRulesReview::default() };
         let api = Api::all(cache.client());
         let params = PostParams::default();
-        let alone = match timeout(WITHIN, api.create(&params, &review)).await {
+        let answered = timeout(WITHIN, api.create(&params, &review)).await;
+        let mut state = self.state();
+        let alone = match answered {
             Ok(Ok(reviewed)) => reviewed.status.is_some_and(|status| !status.incomplete),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the cluster does not list rules");
+            Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
+                tracing::debug!(status.message, "the cluster does not list rules");
                 false
             }
-            Err(_) => false,
+            // That is no answer: a cluster in trouble is not to be asked more than before.
+            _ => {
+                state.ask_after = Some(Instant::now() + RETRY);
+                return state.was_alone();
+            }
         };
-        self.state().alone = Some((Instant::now(), alone));
+        state.alone = Some((Instant::now(), alone));
         alone
     }
 
-    fn give_up(&self, why: &str) -> Option<Arc<Rules>> {
+    fn give_up(&self, why: &str, pause: Duration) -> Option<Arc<Rules>> {
         tracing::info!("RBAC objects cannot be read, so every namespace is asked about: {why}");
         let mut state = self.state();
-        state.alone = Some((Instant::now(), false));
+        state.read_after = Some(Instant::now() + pause);
         state.read = None;
         None
     }

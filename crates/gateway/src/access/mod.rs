@@ -8,7 +8,6 @@ mod authority;
 mod memo;
 mod rbac;
 mod reviewer;
-mod strangers;
 mod token;
 
 use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -203,7 +202,7 @@ impl Visible {
 }
 
 /// 403 in the words of an API server.
-fn forbidden(caller: &Caller, what: &Attributes<'_>) -> Status {
+pub(crate) fn forbidden(caller: &Caller, what: &Attributes<'_>) -> Status {
     let Attributes { verb, group, resource, namespace, name } = what.placed();
     let place = match namespace {
         None | Some("") => "at the cluster scope".to_owned(),

@@ -23,10 +23,10 @@ use super::{
     Attributes,
     authority::Authority,
     memo::{Key, Memo, Recent},
-    strangers::Strangers,
     token::Token,
 };
 use crate::{
+    allowance::Allowances,
     fair::{FairLimits, FairQueue, TooMany},
     log_limit::LogLimit,
     work::Account,
@@ -39,8 +39,16 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// one address with tokens that are not known, never has all of them.
 const LIMITS: FairLimits = FairLimits { at_a_time: 32, by_one: 8, waiting: 512 };
 
-/// How many answers of each sort are remembered.
-const REMEMBERED: usize = 10_000;
+/// How many wrong tokens an address may show at once, and how soon it may show the next one.
+const WRONG_TOKENS: u32 = 50;
+const ONE_EVERY: Duration = Duration::from_millis(200);
+
+/// How many tokens are remembered.
+const USERS: usize = 10_000;
+
+/// How many answers about access are remembered: one for each user and namespace. Half as many are certain to stay while all
+/// of them are in use, so 1,000 users and 200 namespaces fit. One takes less than 150 bytes.
+const GRANTS: usize = 1 << 19;
 
 /// Asks the cluster with `TokenReview` and `SubjectAccessReview`.
 ///
@@ -53,7 +61,8 @@ pub(crate) struct Reviewer {
     log: Arc<LogLimit>,
     /// Whose tokens were good before: they do not wait behind those that nobody knows.
     known: Arc<Mutex<Recent<Arc<str>>>>,
-    strangers: Arc<Strangers>,
+    /// The tokens that nobody knows, by address.
+    strangers: Arc<Allowances<Option<IpAddr>>>,
     authority: Arc<Authority>,
     users: Arc<Memo<Option<Arc<Identity>>>>,
     grants: Arc<Memo<bool>>,
@@ -81,11 +90,11 @@ impl Reviewer {
             client,
             turns: FairQueue::new(LIMITS),
             log: Arc::default(),
-            known: Arc::new(Mutex::new(Recent::new(REMEMBERED))),
-            strangers: Arc::default(),
+            known: Arc::new(Mutex::new(Recent::new(USERS))),
+            strangers: Arc::new(Allowances::new(WRONG_TOKENS, ONE_EVERY)),
             authority: Arc::default(),
-            users: Arc::new(Memo::new(REMEMBERED)),
-            grants: Arc::new(Memo::new(REMEMBERED)),
+            users: Arc::new(Memo::new(USERS)),
+            grants: Arc::new(Memo::new(GRANTS)),
         }
     }
 

@@ -20,11 +20,31 @@ use informer::{
 use informer_model::{ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 
+use super::room::Room;
+
 /// What is kept at most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Depth {
     pub(crate) changes: usize,
+    /// Of objects, and of changes as they were written for somebody.
     pub(crate) bytes: usize,
+}
+
+impl Depth {
+    /// How many of the bytes are for changes as they were written.
+    fn of_written(&self) -> usize {
+        self.bytes / 4
+    }
+
+    /// How many of the bytes are for objects.
+    fn of_objects(&self) -> usize {
+        self.bytes - self.of_written()
+    }
+
+    /// What may be put before all others, where [`Changes::begins_after`] says that there is room.
+    pub(super) fn of_the_past(&self) -> Self {
+        Self { changes: self.changes / 2, bytes: self.bytes / 4 }
+    }
 }
 
 impl Default for Depth {
@@ -91,6 +111,14 @@ pub(crate) struct Change {
     pub(crate) is_old_unknown: bool,
     /// How it was written for somebody, for those who want it in the same way.
     written: Mutex<Vec<(u64, Bytes)>>,
+    /// The room for that, of all changes together.
+    room: Arc<Room>,
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        self.forget_written();
+    }
 }
 
 /// What an object was, and what it is.
@@ -107,7 +135,7 @@ impl Change {
         self.new.as_ref().or(self.old.as_ref()).map(Object::key)
     }
 
-    /// The change written in a way that this number stands for: once, however many want it so.
+    /// The change written in a way that this number stands for: once, however many want it so, while there is room.
     pub(crate) fn written(&self, way: u64, write: impl FnOnce() -> Bytes) -> Bytes {
         let known =
             |written: &[(u64, Bytes)]| written.iter().find(|(known, _)| *known == way).map(|w| w.1.clone());
@@ -116,8 +144,11 @@ impl Change {
         }
         let bytes = write();
         let mut written = self.lock();
-        if written.len() < WAYS && known(&written).is_none() {
-            written.push((way, bytes.clone()));
+        if written.len() < WAYS
+            && known(&written).is_none()
+            && let Some(kept) = self.room.keep(&bytes)
+        {
+            written.push((way, kept));
         }
         bytes
     }
@@ -126,6 +157,13 @@ impl Change {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes room for how others are written.
+    fn forget_written(&self) {
+        let written = std::mem::take(&mut *self.lock());
+        self.room.give_back(written.iter().map(|(_, bytes)| bytes.len()).sum());
+    }
+
+    /// Of its objects.
     fn bytes(&self) -> usize {
         [&self.old, &self.new].into_iter().flatten().map(|object| object.json().len()).sum()
     }
@@ -147,6 +185,9 @@ struct Ring {
     /// The number of the first of them.
     first: u64,
     bytes: usize,
+    room: Arc<Room>,
+    /// The number of the change that makes room next for how others are written.
+    makes_room: u64,
     depth: Depth,
     /// Everything after this place is here; none before the first list.
     since: Option<Place>,
@@ -180,6 +221,8 @@ impl Changes {
             changes: VecDeque::new(),
             first: FIRST,
             bytes: 0,
+            room: Arc::new(Room::new(depth.of_written())),
+            makes_room: FIRST,
             depth,
             since: None,
             last: Place::default(),
@@ -254,6 +297,7 @@ impl Changes {
             return;
         }
         let mut known: HashMap<ObjectKey, Option<Object<RawObject>>> = HashMap::new();
+        let room = Arc::clone(&ring.room);
         let changes: Vec<Change> = changes
             .into_iter()
             .map(|(change, object)| {
@@ -263,7 +307,7 @@ impl Changes {
                 let is_old_unknown = old.is_none() && change == WatchChange::Modified;
                 let old = if change == WatchChange::Deleted { Some(object.clone()) } else { old.flatten() };
                 let place = Place::of(object.resource_version().clone());
-                Change { place, old, new, is_old_unknown, written: Mutex::default() }
+                Change { place, old, new, is_old_unknown, written: Mutex::default(), room: Arc::clone(&room) }
             })
             .collect();
         for change in changes.into_iter().rev() {
@@ -315,7 +359,7 @@ impl Changes {
             false => ring.changes.iter().rev().take(behind).map(|change| change.bytes()).sum(),
         };
         let part = |of: usize, all: usize| of as f64 / all.max(1) as f64;
-        part(behind, ring.depth.changes).max(part(bytes, ring.depth.bytes))
+        part(behind, ring.depth.changes).max(part(bytes, ring.depth.of_objects()))
     }
 
     /// Waits until there is something that the cursor has not been moved over.
@@ -383,14 +427,34 @@ impl Ring {
         };
         self.last = place.clone();
         self.total += 1;
-        let change = Change { place, old, new, is_old_unknown: false, written: Mutex::default() };
+        let room = Arc::clone(&self.room);
+        let change = Change { place, old, new, is_old_unknown: false, written: Mutex::default(), room };
         self.bytes += change.bytes();
         self.changes.push_back(Arc::new(change));
-        while self.changes.len() > self.depth.changes.max(1) || self.bytes > self.depth.bytes {
+        while self.changes.len() > self.depth.changes.max(1) || self.bytes > self.depth.of_objects() {
             let Some(dropped) = self.changes.pop_front() else { break };
             self.bytes -= dropped.bytes();
             self.first += 1;
             self.since = Some(dropped.place.clone());
+        }
+        self.make_room();
+    }
+
+    /// Sees to it that the next changes can be kept written, which nearly all followers will ask for: the oldest are
+    /// written anew for who still wants them. Goes on where it was the last time, once around at most.
+    fn make_room(&mut self) {
+        for _ in 0..self.changes.len() {
+            if !self.room.is_short() {
+                return;
+            }
+            if self.makes_room < self.first || self.makes_room >= self.end() {
+                self.makes_room = self.first;
+            }
+            let at = (self.makes_room - self.first) as usize;
+            if let Some(change) = self.changes.get(at) {
+                change.forget_written();
+            }
+            self.makes_room += 1;
         }
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod changes;
 pub(crate) mod collection;
 mod past;
+mod room;
 mod secrets;
 pub(crate) mod snapshots;
 
@@ -125,9 +126,23 @@ impl Cache {
         self.catalog().await
     }
 
-    /// What a name means.
+    /// What a name means. What is not known is asked for.
     pub(crate) async fn resolve(&self, resource: &ResourceArg) -> Result<ServedResource, Status> {
-        let served = self.discovery.resolve(resource).await.map_err(|error| match error {
+        self.resolve_if(resource, || true).await
+    }
+
+    /// The same, where the cluster is asked about a name that is not known only if that may be.
+    pub(crate) async fn resolve_if(
+        &self,
+        resource: &ResourceArg,
+        may_ask: impl FnOnce() -> bool,
+    ) -> Result<ServedResource, Status> {
+        let known = self.discovery.catalog().await.map_err(|error| unreachable(&error))?;
+        let served = match known.find(resource) {
+            Err(ResolveError::Unknown { .. }) if may_ask() => self.discovery.resolve(resource).await,
+            found => found.cloned(),
+        };
+        let served = served.map_err(|error| match error {
             ResolveError::Name(_) => Status::bad_request(error.to_string()),
             ResolveError::Unknown { .. } => Status::failure(Reason::NotFound, error.to_string()),
             ResolveError::Verbs { .. } => Status::failure(Reason::MethodNotAllowed, error.to_string()),
@@ -185,7 +200,7 @@ impl Cache {
         let informer =
             resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
         let source = KubeListWatch::of_kind(self.client(), served.api.clone());
-        let past = self.whole.then(|| Past::new(source, transform));
+        let past = self.whole.then(|| Past::new(source, transform, self.limits.depth));
         let collection = Collection::new(served.clone(), informer, columns, self.limits.depth, past)?;
         let collection = Arc::new(collection);
         factory.start().map_err(|_| Status::service_unavailable("the gateway is shutting down"))?;

@@ -5,10 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -18,7 +15,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::changes::{Changes, Cursor};
+use super::{
+    changes::{Changes, Cursor},
+    room::Room,
+};
 use crate::query::selection::Selection;
 
 /// For how long newcomers join.
@@ -29,17 +29,22 @@ pub(crate) const ROWS: usize = 64;
 const KEPT: usize = 32 << 20;
 
 /// Those of one collection that somebody still reads.
-#[derive(Default)]
 pub(crate) struct Snapshots {
     begun: Mutex<HashMap<String, Weak<SharedSnapshot>>>,
-    kept: Arc<AtomicUsize>,
+    room: Arc<Room>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self { begun: Mutex::default(), room: Arc::new(Room::new(KEPT)) }
+    }
 }
 
 /// The objects of one moment for all who ask one question, in pieces.
 pub(crate) struct SharedSnapshot {
     begun: Instant,
     content: OnceCell<Content>,
-    kept: Arc<AtomicUsize>,
+    room: Arc<Room>,
 }
 
 struct Content {
@@ -59,8 +64,8 @@ impl Snapshots {
         {
             return shared;
         }
-        let kept = Arc::clone(&self.kept);
-        let shared = Arc::new(SharedSnapshot { begun: Instant::now(), content: OnceCell::new(), kept });
+        let room = Arc::clone(&self.room);
+        let shared = Arc::new(SharedSnapshot { begun: Instant::now(), content: OnceCell::new(), room });
         begun.insert(question.to_owned(), Arc::downgrade(&shared));
         shared
     }
@@ -100,11 +105,7 @@ impl SharedSnapshot {
             return written.clone();
         }
         let written = write.await;
-        if self.kept.fetch_add(written.len(), Ordering::Relaxed) < KEPT {
-            *piece = Some(written.clone());
-        } else {
-            self.kept.fetch_sub(written.len(), Ordering::Relaxed);
-        }
+        *piece = self.room.keep(&written);
         written
     }
 }
@@ -113,7 +114,7 @@ impl Drop for SharedSnapshot {
     fn drop(&mut self) {
         let pieces = self.content.get_mut().map(|content| std::mem::take(&mut content.pieces));
         let written = pieces.into_iter().flatten().filter_map(AsyncMutex::into_inner);
-        self.kept.fetch_sub(written.map(|piece| piece.len()).sum(), Ordering::Relaxed);
+        self.room.give_back(written.map(|piece| piece.len()).sum());
     }
 }
 
@@ -161,9 +162,9 @@ mod tests {
         let first = snapshots.join("q", &changes);
         begin(&first, &changes, 1).await;
         assert_eq!(first.piece(0, ready("text".into())).await, "text");
-        assert_eq!(snapshots.kept.load(Ordering::Relaxed), 4);
+        assert_eq!(snapshots.room.used(), 4);
         drop(first);
-        assert_eq!(snapshots.kept.load(Ordering::Relaxed), 0);
+        assert_eq!(snapshots.room.used(), 0);
         drop(snapshots.join("other", &changes));
         assert_eq!(snapshots.lock().len(), 1, "only what was asked for last");
     }

@@ -58,6 +58,19 @@ async fn a_list_is_kept_for_five_minutes_after_it_was_last_read_from() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_is_not_kept_for_ever_however_often_it_is_read_from() {
+    let (pages, ann) = (Pages::default(), mk_account("ann"));
+    let token = begin(&pages, &ann);
+    let began = Instant::now();
+    while is_kept(&pages, &ann, &token) {
+        assert!(began.elapsed() <= OLDEST, "old objects stay in memory for it");
+        advance(KEEP).await;
+    }
+    let why = next(&pages, asked(&ann, Some(1)), &token).err().unwrap();
+    assert!(why.contains("half an hour"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_read_in_one_go_or_to_its_end_is_not_kept() {
     let (pages, ann) = (Pages::default(), mk_account("ann"));
     assert!(pages.first(asked(&ann, None), mk_selection(3), None).next.is_none());

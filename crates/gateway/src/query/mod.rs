@@ -17,6 +17,8 @@ pub(crate) use fields::FieldFilter;
 pub(crate) use order::Order;
 pub(crate) use projection::Projection;
 
+use crate::access::Attributes;
+
 /// What is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
@@ -105,6 +107,17 @@ impl Query {
     /// The one name that an object must have, if there is one: who may see only that may ask for it.
     pub(crate) fn only_name(&self) -> Option<&str> {
         self.name.as_deref().or_else(|| self.fields.as_ref()?.name())
+    }
+
+    /// What this is, to whoever decides whether it may be done.
+    pub(crate) fn attributes<'a>(
+        &'a self,
+        verb: &'a str,
+        group: &'a str,
+        resource: &'a str,
+    ) -> Attributes<'a> {
+        let namespace = self.namespaces.first().filter(|_| self.namespaces.len() == 1);
+        Attributes { verb, group, resource, namespace: namespace.map(String::as_str), name: self.only_name() }
     }
 
     /// The same, for the object of this name only.

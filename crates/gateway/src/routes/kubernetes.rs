@@ -100,18 +100,27 @@ async fn objects(
     }
     let resource = GroupVersionResource::new(&place.group, &place.version, &place.plural);
     let resource = resource.map_err(|_| path::no_such_path())?;
-    let served = app.cache.resolve(&ResourceArg::from(resource)).await?;
-    // A client of Kubernetes means the plural of just that group, and a namespace only where there are some.
-    let is_meant = (&served.api.group, &served.api.plural) == (&place.group, &place.plural);
-    if !is_meant || (place.namespace.is_some() && !served.namespaced) {
-        return Err(path::no_such_path().into());
-    }
+    let resource = ResourceArg::from(resource);
     let mut parsed = Query::parse(query, Dialect::Kubernetes)?;
     if let Some(namespace) = &place.namespace {
         parsed.text.push_str(&format!("in={}:{namespace};", namespace.len()));
         parsed.namespaces = [namespace.clone()].into();
     }
     let request = watch::Request::parse(query)?;
+    let verb = match &place.name {
+        _ if request.watch => "watch",
+        Some(_) => "get",
+        None => "list",
+    };
+    let mut what = parsed.attributes(verb, &place.group, &place.plural);
+    what.name = place.name.as_deref().or(what.name);
+    let served = app.resolve(asker, &resource, &what).await?;
+    // A client of Kubernetes means the plural of just that group, and a namespace only where there are some.
+    let is_meant = (&served.api.group, &served.api.plural) == (&place.group, &place.plural);
+    if !is_meant || (place.namespace.is_some() && !served.namespaced) {
+        app.discoverable(asker, &resource, &what).await?;
+        return Err(path::no_such_path().into());
+    }
     parsed.min_version = parsed.min_version.or_else(|| request.not_older_than.clone());
     if let Some(name) = place.name.as_deref().filter(|_| !request.watch) {
         return get(app, asker, &served, place.namespace.as_deref(), name, &request, headers).await;

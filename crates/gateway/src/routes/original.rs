@@ -88,7 +88,8 @@ async fn respond(
     headers: &HeaderMap,
 ) -> Result<Response, Msg> {
     let query = Arc::new(query);
-    let served = app.cache.resolve(resource).await?;
+    let what = query.attributes("list", resource.group().unwrap_or_default(), resource.resource());
+    let served = app.resolve(asker, resource, &what).await?;
     let listing = match app.list(asker, &served, &query, member, headers).await? {
         Found::Listing(listing) => listing,
         Found::NotModified(response) => return Ok(response),

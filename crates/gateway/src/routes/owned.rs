@@ -50,8 +50,10 @@ pub(crate) async fn owned(
 ) -> Result<Response, Refusal> {
     let request = Request::parse(query.as_deref())?;
     for resource in &request.resources {
-        let served = app.cache.resolve(resource).await?;
-        app.open(&asker, "list", &served, &Query::default()).await?;
+        let query = Query::default();
+        let what = query.attributes("list", resource.group().unwrap_or_default(), resource.resource());
+        let served = app.resolve(&asker, resource, &what).await?;
+        app.open(&asker, "list", &served, &query).await?;
     }
     let mut searched = Vec::new();
     for collection in app.cache.all() {

@@ -128,7 +128,9 @@ impl Live {
         last: Option<&str>,
     ) -> Result<Self, Status> {
         let query = Arc::new(Query::parse(query, Dialect::Stream)?);
-        let served = app.cache.resolve(&named(group, version, resource)?).await?;
+        let named = named(group, version, resource)?;
+        let what = query.attributes("watch", named.group().unwrap_or_default(), named.resource());
+        let served = app.resolve(&asker, &named, &what).await?;
         // What is asked now counts from now on, however long it takes until there is something to tell.
         let next_check = app.next_check();
         let (collection, visible) = app.open(&asker, "watch", &served, &query).await?;

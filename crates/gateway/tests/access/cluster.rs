@@ -37,6 +37,8 @@ struct Rules {
     broken: bool,
     /// Whether the cluster says that it can list all rules.
     lists_rules: bool,
+    /// Whether it fails to say so.
+    fails_to_list: bool,
     /// How many reviews there were: of tokens, and of access.
     asked: [usize; 2],
 }
@@ -107,6 +109,11 @@ impl Cluster {
         self.rules().lists_rules = true;
     }
 
+    /// From now on the cluster does not answer whether that is so, or does again.
+    pub(crate) fn fail_to_list_rules(&self, fails: bool) {
+        self.rules().fails_to_list = fails;
+    }
+
     /// How many reviews there have been: of tokens, and of access.
     pub(crate) fn asked(&self) -> [usize; 2] {
         self.rules().asked
@@ -156,9 +163,11 @@ impl Rules {
         let what = &spec["resourceAttributes"];
         let [resource, namespace, name] =
             ["resource", "namespace", "name"].map(|field| what[field].as_str().unwrap_or_default());
-        let allowed = self.grants.iter().any(|[user, granted, place, only]| {
-            *user == spec["user"]
-                && (granted == "*" || granted == resource)
+        let user = spec["user"].as_str().unwrap_or_default();
+        let of_user = [user, "", "", ""].map(str::to_owned);
+        let allowed = self.grants.range(of_user..).take_while(|grant| grant[0] == user).any(|grant| {
+            let [_, granted, place, only] = grant;
+            (granted == "*" || granted == resource)
                 && (place.is_empty() || place == namespace)
                 && (only.is_empty() || only == name)
         });
@@ -186,6 +195,7 @@ impl Service<Request<Body>> for Cluster {
             "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" => Rules::listed,
             _ => return self.server.service().call(request),
         };
+        let lists = request.uri().path().ends_with("selfsubjectrulesreviews");
         let cluster = self.clone();
         Box::pin(async move {
             let body = request.into_body().collect().await.expect("a body").to_bytes();
@@ -194,8 +204,11 @@ impl Service<Request<Body>> for Cluster {
             review["status"] = judge(&mut rules, &review["spec"]);
             let body = Full::from(review.to_string()).map_err(|never| match never {}).boxed_unsync();
             let mut response = Response::new(body);
-            *response.status_mut() =
-                if rules.broken { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::CREATED };
+            *response.status_mut() = if rules.broken || (lists && rules.fails_to_list) {
+                StatusCode::INTERNAL_SERVER_ERROR
+            } else {
+                StatusCode::CREATED
+            };
             Ok(response)
         })
     }

@@ -1,9 +1,19 @@
 //! How often the cluster is asked about users who may not see everything.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
 use informer_gateway::{Auth, Gateway, GatewayBuilder};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+use tokio::task::JoinSet;
+use tower_service::Service;
 
 use crate::{
     Cluster, Served, mk_pod,
@@ -36,34 +46,42 @@ async fn mk_crowd_with(
     (cluster, Served::of(gateway).await)
 }
 
-/// Every user follows the pods for a minute, after some seconds to begin with. How many reviews that takes.
+/// How long reviews are counted: twice the time in which every answer is asked for again, which is three checks of a
+/// stream, the first that is later than seven seconds. Reviews a minute are that many times more.
+const STRETCH: Duration = Duration::from_secs(18);
+
+/// Every user follows the pods, after some seconds to begin with. How many reviews that takes in a minute, of tokens and
+/// of access.
+///
+/// Without sockets: paused time would pass while somebody waits for one, and all who follow would check again.
 async fn reviews_in_a_minute(cluster: &Cluster, served: &Served, users: usize) -> [usize; 2] {
     tokio::time::pause();
-    let mut streams = Vec::new();
+    let router = served.gateway.router(served.address).expect("a router");
+    let mut reading = JoinSet::new();
+    let seen = Arc::new(AtomicUsize::new(0));
     for user in 0..users {
-        let mut stream = served.send("/_stream/core/v1/pods?as=table", &format!("user-{user}-token")).await;
-        let mut head = [0; 12];
-        stream.read_exact(&mut head).await.expect("an answer");
-        assert_eq!(&head, b"HTTP/1.1 200");
-        streams.push(stream);
+        let request = Request::get("/_stream/core/v1/pods?as=table")
+            .header("host", served.address.to_string())
+            .header("authorization", format!("Bearer user-{user}-token"));
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = router.clone().call(request).await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        let (mut body, seen) = (answer.into_body(), Arc::clone(&seen));
+        reading.spawn(async move {
+            while let Some(Ok(frame)) = body.frame().await {
+                let text = String::from_utf8(frame.into_data().expect("data").to_vec()).expect("text");
+                seen.fetch_add(text.matches("\"name\":\"web-0\"").count(), Relaxed);
+            }
+        });
     }
-    // Paused time passes when nothing else is to be done.
     tokio::time::sleep(Duration::from_secs(30)).await;
     let before = cluster.asked();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(STRETCH).await;
     let after = cluster.asked();
-    for stream in streams {
-        let mut lines = tokio::io::BufReader::new(stream).lines();
-        let mut events = 0;
-        while events < 3 {
-            let line = lines.next_line().await.expect("a line").expect("no end");
-            assert!(line != "event: end", "nobody is sent away");
-            events += line.matches("\"name\":\"web-0\"").count();
-        }
-        assert_eq!(events, 3, "each sees three namespaces");
-    }
+    assert_eq!(seen.load(Relaxed), 3 * users, "each sees three namespaces");
+    assert!(reading.try_join_next().is_none(), "nobody is sent away");
     tokio::time::resume();
-    [after[0] - before[0], after[1] - before[1]]
+    [0, 1].map(|sort| (after[sort] - before[sort]) * 60 / STRETCH.as_secs() as usize)
 }
 
 /// `INFORMER_REVIEW_USERS=1000` and `INFORMER_REVIEW_NAMESPACES=200` for the figures of docs/security.md.
@@ -73,8 +91,8 @@ fn number(name: &str, default: usize) -> usize {
 
 #[tokio::test]
 async fn with_readable_rules_the_reviews_do_not_grow_with_users_and_namespaces() {
-    let users = number("INFORMER_REVIEW_USERS", 10);
-    let namespaces = number("INFORMER_REVIEW_NAMESPACES", 40);
+    let users = number("INFORMER_REVIEW_USERS", 50);
+    let namespaces = number("INFORMER_REVIEW_NAMESPACES", 200);
     let (cluster, served) = mk_crowd(users, namespaces).await;
     let [_, without] = reviews_in_a_minute(&cluster, &served, users).await;
     let (cluster, served) = mk_crowd(users, namespaces).await;
@@ -84,7 +102,38 @@ async fn with_readable_rules_the_reviews_do_not_grow_with_users_and_namespaces()
         "{users} users, {namespaces} namespaces: {without} access reviews a minute, {with} with readable rules; {tokens} of tokens"
     );
     assert!(without >= users * namespaces * 6, "each namespace every few seconds: {without}");
+    assert!(without < users * namespaces * 9, "but not before an answer is seven seconds old: {without}");
     assert!(with <= users, "only where something could have changed: {with}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_answer_for_a_moment_is_not_asked_more_than_before() {
+    let (cluster, served) = mk_crowd(1, 3).await;
+    cluster.list_rules();
+    tokio::time::pause();
+    let router = served.gateway.router(served.address).expect("a router");
+    let get = async || {
+        let request = Request::get("/core/v1/pods").header("host", served.address.to_string());
+        let request = request.header("authorization", "Bearer user-0-token").body(Body::empty());
+        let answer = router.clone().call(request.expect("a request")).await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        cluster.asked()[1]
+    };
+    let ask_for = async |seconds: u64| {
+        let before = get().await;
+        for _ in 0..seconds / 5 {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            get().await;
+        }
+        get().await - before
+    };
+    ask_for(30).await;
+    cluster.fail_to_list_rules(true);
+    assert_eq!(ask_for(80).await, 0, "what it said last still counts");
+    assert!(ask_for(60).await > 0, "but not for ever");
+    cluster.fail_to_list_rules(false);
+    ask_for(30).await;
+    assert_eq!(ask_for(60).await, 0, "it is soon asked again");
 }
 
 #[tokio::test]

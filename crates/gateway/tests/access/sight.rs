@@ -231,3 +231,44 @@ async fn a_stream_that_has_waited_is_asked_about_before_it_tells_anything() {
     let read = until(&mut lines, "event: end").await;
     assert!(!read.iter().any(|line| line.contains("web-")), "{read:#?}");
 }
+
+#[tokio::test]
+async fn who_may_not_read_which_kinds_there_are_does_not_learn_it_from_refusals() {
+    let (_cluster, served) = mk_gateway().await;
+    let named =
+        |path: &str, plural: &str, group: &str| path.replace("PLURAL", plural).replace("GROUP", group);
+    for path in [
+        "/GROUP/v1/PLURAL",
+        "/GROUP/v1/PLURAL?namespace=bank",
+        "/_stream/GROUP/v1/PLURAL?namespace=bank",
+        "/_stream/GROUP/v1/PLURAL?namespace=bank&namespace=shop",
+        "/apis/GROUP/v1/PLURAL",
+        "/apis/GROUP/v1/PLURAL?watch=1",
+        "/apis/GROUP/v1/namespaces/bank/PLURAL",
+        "/apis/GROUP/v1/namespaces/bank/PLURAL/one",
+        "/apis/GROUP/v1/namespaces/bank/PLURAL?fieldSelector=metadata.name%3Done",
+        "/_owned/uid?resources=GROUP/v1/PLURAL",
+    ] {
+        let (code, _, there) = served.get(&named(path, "deployments", "apps"), "ann-token").await;
+        assert_eq!(code, 403, "{path}: {there}");
+        for (plural, group) in [("deploymentz", "apps"), ("tests", "example.com")] {
+            let (code, _, missing) = served.get(&named(path, plural, group), "ann-token").await;
+            let expected = there.replace("deployments", plural).replace("apps", group);
+            assert_eq!((code, missing), (403, expected), "{path}");
+            let (code, _, told) = served.get(&named(path, plural, group), "root-token").await;
+            assert_eq!(code, 404, "who may read discovery is told the truth: {path}: {told}");
+        }
+    }
+    // What a short name means is known to those who may read discovery.
+    for path in ["/apps/v1/PLURAL", "/_stream/apps/v1/PLURAL", "/_owned/uid?resources=PLURAL"] {
+        let (code, _, there) = served.get(&named(path, "deploy", ""), "ann-token").await;
+        let (_, _, missing) = served.get(&named(path, "yolped", ""), "ann-token").await;
+        assert_eq!((code, there.replace("deploy", "yolped")), (403, missing), "{path}");
+    }
+    // Names that a path of Kubernetes does not have, though they mean something elsewhere.
+    for path in ["/apis/apps/v1/deploy", "/api/v1/namespaces/bank/nodes", "/api/v1/namespaces/bank/bindings"]
+    {
+        assert_eq!(served.code(path, "ann-token").await, 403, "{path}");
+        assert_ne!(served.code(path, "root-token").await, 403, "{path}");
+    }
+}

@@ -1,7 +1,8 @@
 //! What the gateway says that it serves: everything that can be kept in memory, for reading.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
+use informer_apiserver::{Fault, Rule};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -124,11 +125,28 @@ async fn a_definition_that_is_added_later_is_served_with_its_columns() {
     let table = stage.get_with("/apis/example.com/v1/websites", &[("accept", crate::TABLE)]).await.ok();
     assert_eq!(table["columnDefinitions"][1]["description"], "Where it is.");
     // What all kinds there are is asked for again after some seconds.
-    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
     let resources = stage.get("/_resources").await.ok();
     let website =
         items(&resources, "resources").iter().find(|r| r["kind"] == "Website").expect("the new kind");
     assert_eq!((&website["path"], &website["state"]), (&json!("example.com/v1/websites"), &json!("synced")));
     let groups = stage.get("/apis").await.ok();
     assert!(items(&groups, "groups").iter().any(|group| group["name"] == "example.com"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_mean_nothing_do_not_become_a_flood_of_questions_about_what_there_is() {
+    let stage = Stage::inside(mk_demo(5), |builder| builder);
+    let all = stage.server.faults().add(Rule::new(Fault::Delay(Duration::ZERO)));
+    let asked = || stage.server.faults().hits(all);
+    stage.get("/core/v1/nothing").await.says(404);
+    let first = asked();
+    for number in 0..500 {
+        stage.get(&format!("/core/v1/nothing-{number}")).await.says(404);
+    }
+    assert!(asked() <= 20 * first, "{} requests, where one name takes {first}", asked());
+    // What is new is found again a moment later.
+    stage.put([mk_websites(), mk_website("one")]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.get("/example.com/v1/websites").await.names(), ["one"]);
 }

@@ -1,8 +1,9 @@
 //! Clients that have followed another gateway, or this one before it was started anew.
 
-use informer_apiserver::ApiServer;
+use futures_util::future::join_all;
+use informer_apiserver::{ApiServer, Fault, Rule, Verb};
 use informer_gateway::Gateway;
-use informer_model::{FrameDecoder, Framing};
+use informer_model::{FrameDecoder, Framing, Status};
 use serde_json::{Value, json};
 
 use crate::{
@@ -102,17 +103,98 @@ async fn a_watch_goes_on_over_a_restart_of_the_gateway() {
     );
 }
 
+/// How often the config maps were watched: by the informer once, and once for each question about the past.
+fn watches(server: &ApiServer) -> u64 {
+    server.requests().get(&("watch", "configmaps".to_owned())).copied().unwrap_or_default()
+}
+
+/// A gateway whose cache is later than a client, and its own watch open: what goes wrong now goes wrong with the past.
+async fn mk_later(server: &ApiServer) -> Gateway {
+    let gateway = mk_gateway(server);
+    call(&router(&gateway), "/core/v1/configmaps", &[]).await;
+    while watches(server) == 0 {
+        tokio::task::yield_now().await;
+    }
+    gateway
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_the_server_no_longer_knows_is_a_reset_and_is_not_asked_for_twice() {
+    type Step = fn(&ApiServer);
+    let nothing: Step = |_| {};
+    let refuse: Step = |server| {
+        server.faults().add(Rule::new(Fault::Status(Status::expired("too old"))).verb(Verb::Watch));
+    };
+    let too_many: Step = |server| (0..4_100).for_each(|n| put(server, "a/changes", &n.to_string()));
+    let too_large: Step = |server| (0..10).for_each(|_| put(server, "a/changes", &"x".repeat(1 << 20)));
+    let before: [Step; 4] = [ApiServer::compact, nothing, too_many, too_large];
+    for (before_the_list, after_it) in before.into_iter().zip([nothing, refuse, nothing, nothing]) {
+        let server = mk_cluster();
+        let version = meanwhile(&server);
+        before_the_list(&server);
+        let gateway = mk_later(&server).await;
+        after_it(&server);
+        for _ in 0..3 {
+            let mut events = resumed(&gateway, &[], &version).await;
+            assert_eq!(events.event().await.name, "reset");
+        }
+        assert_eq!(watches(&server), 2, "the informer's own, and once for the past");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_to_ask_is_not_taken_for_an_answer() {
+    let failures = [
+        Fault::Refuse,
+        Fault::Status(Status::internal_error("etcd has no leader")),
+        Fault::Status(Status::too_many_requests("later", 1)),
+        Fault::Html,
+        Fault::Reset,
+        Fault::CutAfter(300),
+        Fault::StallAfter(300),
+        Fault::StreamError(Status::internal_error("etcd has no leader")),
+    ];
+    for failure in failures {
+        let server = mk_cluster();
+        let version = meanwhile(&server);
+        let gateway = mk_later(&server).await;
+        // What breaks connections is about the informer's watch, too, which is open: it is the first.
+        let breaks = matches!(failure, Fault::Reset | Fault::CutAfter(_) | Fault::StallAfter(_));
+        let nth = if breaks { 2 } else { 1 };
+        server.faults().add(Rule::new(failure.clone()).verb(Verb::Watch).resource("configmaps").nth([nth]));
+        let mut first = resumed(&gateway, &[], &version).await;
+        assert_eq!(first.event().await.name, "reset", "{failure:?}");
+        let mut next = resumed(&gateway, &[], &version).await;
+        assert_eq!(next.shown(1).await, ["modified changes new"], "{failure:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_of_clients_does_not_hammer_a_server_that_does_not_answer() {
+    for failure in [Fault::Refuse, Fault::StallAfter(0)] {
+        let server = mk_cluster();
+        let version = meanwhile(&server);
+        let gateway = mk_later(&server).await;
+        server.faults().add(Rule::new(failure).verb(Verb::Watch).resource("configmaps"));
+        let crowd = (0..200).map(|_| resumed(&gateway, &[], &version));
+        for mut events in join_all(crowd).await {
+            assert_eq!(events.event().await.name, "reset");
+        }
+        assert!(watches(&server) <= 1 + 6, "one at a time, with a pause: {}", watches(&server));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_through_all_versions_does_not_hammer_the_server() {
     let server = mk_cluster();
-    let version = meanwhile(&server);
+    (0..300).for_each(|n| put(&server, "a/changes", &n.to_string()));
     server.compact();
-    let gateway = mk_gateway(&server);
-    for _ in 0..3 {
-        let mut events = resumed(&gateway, &[], &version).await;
+    let gateway = mk_later(&server).await;
+    let began = tokio::time::Instant::now();
+    for version in 1..200 {
+        let mut events = resumed(&gateway, &[], &version.to_string()).await;
         assert_eq!(events.event().await.name, "reset");
     }
-    let asked = server.requests();
-    let watches = asked.get(&("watch", "configmaps".to_owned()));
-    assert_eq!(watches, Some(&2), "the informer's own, and once for the past: {asked:?}");
+    let seconds = began.elapsed().as_secs();
+    assert!(watches(&server) <= 2 + 10 * (seconds + 1), "{} in {seconds} seconds", watches(&server));
 }

@@ -458,10 +458,11 @@ fn how_far_behind_a_follower_is_shows_before_it_is_lost() {
 #[test]
 fn bytes_are_a_limit_as_changes_are() {
     let one = mk("a/x", 11, 1).json().len();
-    // The first has no state before it, the others have two.
-    let (world, mut cursor) = mk_ring(Depth { changes: 1_000, bytes: 7 * one }, 4);
+    // The first has no state before it, the others have two. A quarter is not for objects.
+    let depth = Depth { changes: 1_000, bytes: (7 * one).div_ceil(3) * 4 };
+    let (world, mut cursor) = mk_ring(depth, 4);
     assert_eq!(world.changes().take(&mut cursor, ALL).map(|taken| taken.len()), Ok(4));
-    let (world, mut cursor) = mk_ring(Depth { changes: 1_000, bytes: 7 * one }, 5);
+    let (world, mut cursor) = mk_ring(depth, 5);
     assert_eq!(world.changes().take(&mut cursor, ALL).map(|taken| taken.len()), Err(Lost));
     let (world, _) = mk_ring(Depth { changes: 1_000, bytes: 1 }, 5);
     assert_eq!(world.changes().resume(&place("14"), world.store()).err(), Some(Lost), "nothing is kept");
@@ -504,6 +505,43 @@ fn a_change_is_written_once_for_all_who_want_it_in_the_same_way() {
     assert!(ways.enumerate().all(|(way, text)| text == way.to_string()));
     assert_eq!(change.written(1, || panic!("it was written")), "1");
     assert_eq!(change.written(7, || "again".into()), "again", "only so many ways are kept");
+}
+
+/// What a ring really keeps: objects, and changes as they were written.
+fn kept(changes: &Changes) -> usize {
+    let written = |change: &Arc<Change>| change.lock().iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+    changes.ring().changes.iter().map(|change| change.bytes() + written(change)).sum()
+}
+
+#[test]
+fn how_changes_are_written_counts_for_the_limit() {
+    let one = mk("a/x", 11, 1).json().len();
+    let depth = Depth { changes: 1_000, bytes: 200 * one };
+    let (mut world, mut cursor) = mk_ring(depth, 0);
+    for _ in 0..1_000 {
+        world.put("a/x");
+        world.settle();
+        for change in world.changes().take(&mut cursor, ALL).expect("nothing is missed") {
+            for way in 0..2 * WAYS as u64 {
+                let text = Bytes::from(vec![b'x'; one]);
+                change.written(way, || text.clone());
+                assert!(kept(world.changes()) <= depth.bytes, "{} of {}", kept(world.changes()), depth.bytes);
+            }
+            let again = || panic!("the newest change is kept written, however many there were before");
+            assert_eq!(change.written(0, again).len(), one);
+        }
+    }
+    assert!(kept(world.changes()) * 2 > depth.bytes, "and it is not left empty");
+    // Somebody reads everything again in a way of its own: what was written for others is still bounded.
+    let since = world.changes().ring().since.clone().expect("a place");
+    let mut cursor = world.changes().after(&since).expect("all of it");
+    for change in world.changes().take(&mut cursor, ALL).expect("all of it") {
+        change.written(100, || Bytes::from(vec![b'x'; one]));
+    }
+    assert!(kept(world.changes()) <= depth.bytes);
+    let room = Arc::clone(&world.changes().ring().room);
+    drop(world);
+    assert_eq!(room.used(), 0, "what is dropped is given back");
 }
 
 #[tokio::test]
