@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use informer::{
-    Lister, Object, SharedInformerFactory,
+    Object, SharedInformerFactory, Store,
     controller::{Action, Controller},
     events::{Event, Recorder},
     leader::{LeaderElection, Leadership},
@@ -50,23 +50,26 @@ async fn main() -> Result<()> {
 
 /// Takes part until the stop: the caches are filled at once, the work is done while this instance leads.
 pub(crate) async fn run(client: Client, identity: String, stop: CancellationToken) -> Result<()> {
-    unless(409, Api::all(client.clone()).create(&PostParams::default(), &Website::crd()).await)?; // once
+    match Api::all(client.clone()).create(&PostParams::default(), &Website::crd()).await {
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+        made => drop(made?),
+    }
     let factory = SharedInformerFactory::new(client.clone(), Duration::ZERO);
     let websites = factory.informer_for::<Website>();
     let (deployments, services) = (factory.informer_for::<Deployment>(), factory.informer_for::<Service>());
     let (recorder, delivery) = Recorder::builder(client.clone(), NAME).instance(&identity).build()?;
-    let delivery = tokio::spawn(delivery.run(stop.clone()));
+    let recorded = CancellationToken::new(); // not `stop`: calls that run when it comes record events until they end
+    let delivery = tokio::spawn(delivery.run(recorded.clone()));
     factory.start()?;
 
-    let election = LeaderElection::builder(client.clone(), "default", "website").identity(&identity);
-    let election = election.grace(Duration::from_secs(30)).build()?; // for calls that run when the stop comes
+    let election = LeaderElection::builder(client.clone(), "default", "website").identity(&identity).build()?;
     let ended = election.run_while_leader(stop.clone(), |leadership| {
         println!("{identity} leads, term {}", leadership.token());
         let context = Arc::new(Context {
             client: client.clone(),
-            websites: Lister::new(websites.store()),
-            deployments: Lister::new(deployments.store()),
-            services: Lister::new(services.store()),
+            websites: websites.store(),
+            deployments: deployments.store(),
+            services: services.store(),
             leadership,
             recorder: recorder.clone(),
         });
@@ -77,37 +80,49 @@ pub(crate) async fn run(client: Client, identity: String, stop: CancellationToke
             async move { context.reconcile(&key).await }
         })
     });
-    ended.await.transpose()?;
+    let ended = ended.await.transpose();
     factory.shutdown().await;
-    Ok(delivery.await?)
+    recorded.cancel();
+    delivery.await?;
+    Ok(ended.map(drop)?)
 }
 
 struct Context {
     client: Client,
-    websites: Lister<Website>,
-    deployments: Lister<Deployment>,
-    services: Lister<Service>,
+    websites: Store<Website>,
+    deployments: Store<Deployment>,
+    services: Store<Service>,
     leadership: Leadership,
     recorder: Recorder,
 }
 
 impl Context {
-    /// Brings the world to what a website asks for. An error comes back later, and later, until it is none.
+    /// An error comes back later, and later, until it is none.
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action> {
-        let Ok(site) = self.websites.get(key) else { return Ok(Action::AwaitChange) };
-        let (deployment, service) = (self.deployments.get(key).ok(), self.services.get(key).ok());
+        match self.apply(key).await {
+            // Somebody else has changed or deleted what was read: that comes as an event, and the key with it.
+            Err(error) if is_outdated(&error) => Ok(Action::AwaitChange),
+            applied => applied.map(|()| Action::AwaitChange),
+        }
+    }
+
+    /// Brings the world to what a website asks for.
+    async fn apply(&self, key: &ObjectKey) -> Result<()> {
+        let Some(site) = self.websites.get(key) else { return Ok(()) };
+        let (deployment, service) = (self.deployments.get(key), self.services.get(key));
         if site.meta().deletion_timestamp.is_some() {
             self.delete(deployment).await?;
             self.delete(service).await?;
-            self.write(Some(&site), |site| site.finalizers_mut().retain(|name| name != NAME)).await?;
-            return Ok(Action::AwaitChange);
+            let release = |site: &mut Website| site.finalizers_mut().retain(|name| name != NAME);
+            return self.write(&self.websites, Some(&site), release).await.map(drop);
         }
         if !site.finalizers().iter().any(|name| name == NAME) {
-            self.write(Some(&site), |site| site.finalizers_mut().push(NAME.to_owned())).await?;
-            return Ok(Action::AwaitChange); // the change comes back
+            let hold = |site: &mut Website| site.finalizers_mut().push(NAME.to_owned());
+            return self.write(&self.websites, Some(&site), hold).await.map(drop); // the change comes back
         }
-        let made = self.write(deployment.as_ref(), |deployment| shape_deployment(&site, deployment)).await?
-            | self.write(service.as_ref(), |service| shape_service(&site, service)).await?;
+        let shape = |deployment: &mut Deployment| shape_deployment(&site, deployment);
+        let made = self.write(&self.deployments, deployment.as_ref(), shape).await?
+            | self.write(&self.services, service.as_ref(), |service| shape_service(&site, service)).await?;
         if made {
             self.recorder.record(&site, Event::normal("Applied", format!("{:?}", site.spec)));
         }
@@ -116,13 +131,19 @@ impl Context {
         if site.status != status {
             self.leadership.fence()?.check(site.meta())?;
             let site = Website { status, ..Website::clone(&site) };
-            self.api(key).replace_status(key.name(), &PostParams::default(), &site).await?;
+            let written = self.api(key).replace_status(key.name(), &PostParams::default(), &site).await?;
+            see(&self.websites, &written).await?;
         }
-        Ok(Action::AwaitChange)
+        Ok(())
     }
 
     /// Changes an object, or makes a new one, if the change is one. Says whether it was.
-    async fn write<K: Kind>(&self, now: Option<&Object<K>>, change: impl FnOnce(&mut K)) -> Result<bool> {
+    async fn write<K: Kind>(
+        &self,
+        cache: &Store<K>,
+        now: Option<&Object<K>>,
+        change: impl FnOnce(&mut K),
+    ) -> Result<bool> {
         let mut object = now.map(|now| K::clone(now)).unwrap_or_default();
         change(&mut object);
         if now.is_some_and(|now| **now == object) {
@@ -133,11 +154,11 @@ impl Context {
         fence.check(object.meta())?;
         fence.stamp(object.meta_mut());
         let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any())?;
-        match now {
+        let written = match now {
             Some(_) => self.api(&key).replace(key.name(), &PostParams::default(), &object).await?,
             None => self.api(&key).create(&PostParams::default(), &object).await?,
         };
-        Ok(true)
+        see(cache, &written).await.map(|()| true)
     }
 
     async fn delete<K: Kind>(&self, object: Option<Object<K>>) -> Result<()> {
@@ -146,7 +167,8 @@ impl Context {
         let seen =
             Preconditions { resource_version: object.meta().resource_version.clone(), uid: object.uid() };
         let only_as_seen = DeleteParams::default().preconditions(seen);
-        unless(404, self.api::<K>(object.key()).delete(object.key().name(), &only_as_seen).await)
+        self.api::<K>(object.key()).delete(object.key().name(), &only_as_seen).await?;
+        Ok(())
     }
 
     fn api<K: Kind>(&self, key: &ObjectKey) -> Api<K> {
@@ -188,10 +210,15 @@ fn own(site: &Website, object: &mut impl Resource) -> BTreeMap<String, String> {
     BTreeMap::from([("website".to_owned(), site.name_any())])
 }
 
-/// An answer with this status is no error.
-fn unless<T>(code: u16, answer: kube::Result<T>) -> Result<()> {
-    match answer {
-        Err(kube::Error::Api(status)) if status.code == code => Ok(()),
-        answer => Ok(answer.map(drop)?),
-    }
+/// Waits until the cache has what was written: the next call decides by it, and not by what was before.
+async fn see<K: Kind>(cache: &Store<K>, written: &K) -> Result<()> {
+    let version = written.resource_version().unwrap_or_default().into();
+    cache.wait_for_resource_version(&version, Duration::from_secs(10)).await?;
+    Ok(())
+}
+
+/// The server no longer has what was to be changed, or not as it was read.
+fn is_outdated(error: &anyhow::Error) -> bool {
+    let Some(kube::Error::Api(status)) = error.downcast_ref() else { return false };
+    ["Conflict", "NotFound"].contains(&&*status.reason)
 }

@@ -16,7 +16,6 @@ mod observer;
 mod problem;
 
 use std::{
-    future::pending,
     panic::{AssertUnwindSafe, resume_unwind},
     pin::pin,
     sync::Arc,
@@ -118,8 +117,9 @@ impl LeaderElection {
     /// Waits until this process leads and does the work. Ends with what the work ended with, or with nothing if `stop` came
     /// first.
     ///
-    /// A work whose term is lost is dropped, and begins anew with the next term. On `stop` it is dropped too, after the
-    /// [grace](Builder::grace) that was set. A panic of the work comes out of here, after the Lease was given back.
+    /// A work whose term is lost is dropped, and begins anew with the next term. On `stop` it has to end by itself, and is
+    /// dropped if it has not within the [grace](Builder::grace). A panic of the work comes out of here, after the Lease was
+    /// given back.
     pub async fn run_while_leader<F, W, T>(self, stop: CancellationToken, mut work: F) -> Option<T>
     where
         F: FnMut(Leadership) -> W,
@@ -143,7 +143,8 @@ impl LeaderElection {
         None
     }
 
-    /// Takes part until `stop`, and tells what happens. The work of [`Callbacks::on_started`] may end before its term.
+    /// Takes part until `stop`, and tells what happens. The work of [`Callbacks::on_started`] may end before its term; on
+    /// `stop` it has to, and is dropped if it has not within the [grace](Builder::grace).
     ///
     /// ```
     /// use informer::leader::{Callbacks, LeaderElection};
@@ -170,7 +171,7 @@ impl LeaderElection {
         while let Some(leadership) = elected(&mut driver, &stop, &mut callbacks).await {
             let work = async {
                 callbacks.started(leadership).await;
-                pending::<()>().await;
+                stop.cancelled().await;
             };
             match lead(&mut driver, work, &stop, grace).await {
                 Ended::Lost(why) => callbacks.stopped(&why),

@@ -3,7 +3,7 @@
 use std::{future::poll_fn, panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use futures_util::FutureExt;
-use informer::leader::{Callbacks, Lost, Stale};
+use informer::leader::{Callbacks, LeaderElection, Lost, Stale};
 use informer_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, api::PostParams};
@@ -132,6 +132,25 @@ async fn work_that_does_not_end_within_the_grace_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_whose_work_has_ended_stops_at_once() {
+    let (server, stop) = (ApiServer::builder().build(), CancellationToken::new());
+    let election =
+        LeaderElection::builder(server.client(), "default", "boss").identity("ann").build().unwrap();
+    let (log, told) = (Log::default(), stop.clone());
+    let notes = log.clone();
+    let running = tokio::spawn(async move {
+        let callbacks = Callbacks::new().on_started(|_| async { notes.note("done") });
+        election.run(told, callbacks).await;
+    });
+    log.heard("done").await;
+    seconds(60).await;
+    assert_eq!(spec(&server).await.holder_identity.as_deref(), Some("ann"), "the term goes on");
+    stop.cancel();
+    assert!(took(async { running.await.unwrap() }).await < 0.1);
+    assert_eq!(spec(&server).await.holder_identity.as_deref(), Some(""));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_of_the_work_comes_out_after_the_lease_was_given_back() {
     let (server, stop) = (ApiServer::builder().build(), CancellationToken::new());
     let early = election(&server, "ann").build().unwrap();
@@ -232,6 +251,8 @@ async fn f31_a_write_of_an_earlier_term_is_refused_by_the_object_and_by_the_serv
     assert!(matches!(conflict, kube::Error::Api(status) if status.code == 409));
     // It reads the object anew.
     let stale = earlier.check(&written.metadata).unwrap_err();
-    assert!(matches!(stale, Stale::Newer { own, found, .. } if (own, found) == (earlier.token(), later.token())));
+    assert!(
+        matches!(stale, Stale::Newer { own, found, .. } if (own, found) == (earlier.token(), later.token()))
+    );
     assert_eq!(later.check(&written.metadata), Ok(()));
 }

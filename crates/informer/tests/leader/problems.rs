@@ -154,7 +154,8 @@ async fn a_count_of_terms_that_has_come_to_its_end_begins_anew_and_costs_nothing
 #[tokio::test]
 async fn a_version_that_is_no_number_is_reported_for_it_would_be_the_token() {
     let metadata = json!({ "name": "boss", "namespace": "default", "resourceVersion": "etcd-7" });
-    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {} });
+    let lease =
+        json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {} });
     let server = Canned::json(lease.to_string()).serve();
     let builder = LeaderElection::builder(server.client(), "default", "boss").identity("ann");
     let ann = Candidate::with(builder, "ann", &Log::default());

@@ -244,8 +244,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
-    let lease = (records(), 0..4u8)
-        .prop_map(|(record, version)| stored(&record, version.into()));
+    let lease = (records(), 0..4u8).prop_map(|(record, version)| stored(&record, version.into()));
     let failed = Just(Answer::Failed(Problem::NoAnswer(Duration::ZERO)));
     let answer = prop_oneof![2 => lease, 1 => Just(Answer::Absent), 1 => Just(Answer::Conflict), 1 => failed];
     let step = prop_oneof![

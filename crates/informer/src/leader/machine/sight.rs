@@ -31,7 +31,8 @@ impl Machine {
             }
         }
         let (before, own) = (self.sight.take(), self.settings.lease_duration);
-        let says = |lease: &Option<Stored>| lease.as_ref().map(|lease| (lease.record.clone(), lease.uid.clone()));
+        let says =
+            |lease: &Option<Stored>| lease.as_ref().map(|lease| (lease.record.clone(), lease.uid.clone()));
         let unchanged = before.as_ref().filter(|before| says(&before.lease) == says(&lease));
         let (since, patience) = match (unchanged, &lease) {
             (Some(before), _) => (before.since, before.patience),
