@@ -14,7 +14,7 @@ mod feed;
 mod owner;
 mod worker;
 
-use std::{error::Error, fmt, future::Future, hash::Hash, time::Duration};
+use std::{any::Any, fmt, future::Future, hash::Hash, time::Duration};
 
 use informer_model::ObjectKey;
 use kube::Resource;
@@ -102,7 +102,6 @@ pub struct Controller<T = ObjectKey> {
 }
 
 type OnFailure<T> = Arc<dyn Fn(&T, Failure<'_>) + Send + Sync>;
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// How long calls may go on after the stop. With the leadership that is given back and the events that are sent after it, that
 /// is within the 30 seconds that a pod has.
@@ -114,18 +113,27 @@ pub(crate) const GRACE: Duration = Duration::from_secs(20);
 /// use informer::controller::Failure;
 ///
 /// fn is_forbidden(failure: Failure<'_>) -> bool {
-///     matches!(failure.error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 403)
+///     matches!(failure.cause(), Some(kube::Error::Api(status)) if status.code == 403)
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {
-    /// What the function returned, or what its panic said.
-    pub error: &'a (dyn Error + Send + Sync + 'static),
+    /// What the error that the function returned says, or its panic.
+    pub error: &'a str,
+    cause: Option<&'a dyn Any>,
     /// Whether it panicked.
     pub panicked: bool,
     /// How often in a row it has failed for this key, where the limiter counts that.
     pub times: u32,
+}
+
+impl<'a> Failure<'a> {
+    /// The error itself. `E` is the type that the function returns: also `anyhow::Error`, or a box, from which one goes on to
+    /// what is in it.
+    pub fn cause<E: 'static>(&self) -> Option<&'a E> {
+        self.cause?.downcast_ref()
+    }
 }
 
 /// Why a controller does not run, or did not end well.
@@ -291,7 +299,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     where
         R: Fn(T) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Action, E>> + Send + 'static,
-        E: Into<Box<dyn Error + Send + Sync>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
     {
         let controller = || self.name.clone();
         if self.workers == 0 {

@@ -1,12 +1,12 @@
 //! One of those who take keys from the queue and call the function.
 
-use std::{fmt, future::Future, hash::Hash, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, fmt, future::Future, hash::Hash, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Action, BoxError, Failure, OnFailure};
+use super::{Action, Failure, OnFailure};
 use crate::{
     panic_message,
     sync::Arc,
@@ -32,7 +32,7 @@ where
     where
         R: Fn(T) -> F,
         F: Future<Output = Result<Action, E>>,
-        E: Into<BoxError>,
+        E: fmt::Display + 'static,
     {
         loop {
             let work = tokio::select! {
@@ -47,8 +47,8 @@ where
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
             match call.instrument(span).await {
                 Ok(Ok(action)) => self.succeeded(&work, action),
-                Ok(Err(error)) => self.failed(&work, &error.into(), false),
-                Err(panic) => self.failed(&work, &panic_message(&*panic).into(), true),
+                Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
+                Err(panic) => self.failed(&work, &panic_message(&*panic), None),
             }
         }
     }
@@ -64,11 +64,12 @@ where
         }
     }
 
-    fn failed(&self, work: &Work<T>, error: &BoxError, panicked: bool) {
+    /// Without a cause it is a panic.
+    fn failed(&self, work: &Work<T>, error: &str, cause: Option<&dyn Any>) {
         work.retry();
-        let (key, times) = (&**work, self.queue.failures(work));
+        let (key, panicked, times) = (&**work, cause.is_none(), self.queue.failures(work));
         match &self.on_failure {
-            Some(tell) => tell(key, Failure { error: &**error, panicked, times }),
+            Some(tell) => tell(key, Failure { error, cause, panicked, times }),
             None if panicked => {
                 tracing::error!(
                     controller = self.name,

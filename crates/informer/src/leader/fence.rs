@@ -68,7 +68,7 @@ pub struct Fence {
 pub enum Stale {
     /// A later leader has written it.
     #[error(
-        "a later leader has written this object: it carries token {found} of the Lease {lease}, and this term has {own}; stop this work (if the object was brought here from another cluster, remove its annotation {annotation})"
+        "a later leader has written this object: it carries token {found} of the Lease {lease}, and this term has {own}; stop this work (if the object or the server was restored from a backup, remove the annotation {annotation} from the object)"
     )]
     Newer {
         /// The Lease.
@@ -96,7 +96,8 @@ impl Fence {
     }
 
     /// The number of the term: the `resourceVersion` that the Lease had when it began. Every later term has a greater one,
-    /// also if the Lease was deleted in between: a server counts all its writes with one counter.
+    /// also if the Lease was deleted in between: a server counts all its writes with one counter. (One that was restored from a
+    /// backup counts on from there, unless its revision was bumped, as etcd's `snapshot restore` can.)
     pub fn token(&self) -> u64 {
         self.token
     }

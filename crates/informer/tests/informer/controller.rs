@@ -426,9 +426,9 @@ async fn c36_to_be_looked_at_again_at_once_is_no_failure() {
     stage.end().await;
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the shop is closed")]
-struct Closed(#[source] std::num::ParseIntError);
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("the shop is closed since {0}")]
+struct Closed(u32);
 
 #[tokio::test(start_paused = true)]
 async fn c36_who_is_told_of_a_failure_gets_the_error_itself() {
@@ -437,19 +437,22 @@ async fn c36_who_is_told_of_a_failure_gets_the_error_itself() {
     let told = Log::default();
     let log = told.clone();
     let controller = Controller::new("configs").of(&stage.informer).on_failure(move |_, failure| {
-        let closed = failure.error.downcast_ref::<Closed>().is_some();
-        log.note(format!("{closed}:{}", failure.error.source().is_some()));
+        assert_eq!(failure.cause::<String>(), None);
+        log.note(format!("{}:{:?}", failure.panicked, failure.cause::<Closed>()));
     });
-    let (stop, first) = (CancellationToken::new(), AtomicUsize::new(0));
-    let ended =
-        tokio::spawn(controller.run(stop.clone(), move |_| {
-            let first = first.fetch_add(1, Ordering::SeqCst) == 0;
-            async move {
-                if first { Err(Closed("x".parse::<u8>().unwrap_err())) } else { Ok(Action::AwaitChange) }
+    let (stop, calls) = (CancellationToken::new(), AtomicUsize::new(0));
+    let ended = tokio::spawn(controller.run(stop.clone(), move |_| {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match call {
+                0 => Err(Closed(7)),
+                1 => panic!("for this test"),
+                _ => Ok(Action::AwaitChange),
             }
-        }));
+        }
+    }));
     seconds(10).await;
-    assert_eq!(told.take(), "true:true");
+    assert_eq!(told.take(), "false:Some(Closed(7)) true:None");
     stop.cancel();
     ended.await.unwrap().unwrap();
     stage.end().await;
