@@ -114,11 +114,15 @@ impl Machine {
         let Some(sight) = &self.sight else { return self.wait(now) };
         let own = self.own(sight).cloned();
         match (self.role, own) {
-            (Role::Leading(_), Some(lease)) => self.renew(now, wall, lease, actions),
-            (Role::Leading(_), None) => {
-                let why = match sight.record() {
+            // A server that was restored from a backup may count from before the term.
+            (Role::Leading(term), Some(lease)) if lease.version >= term.token => {
+                self.renew(now, wall, lease, actions);
+            }
+            (Role::Leading(_), _) => {
+                let why = match sight.record().map(Record::holder) {
                     None => Lost::Deleted,
-                    Some(record) => Lost::Taken { by: record.holder().map(str::to_owned) },
+                    Some(Some(holder)) if holder == self.settings.identity => Lost::Replaced,
+                    Some(holder) => Lost::Taken { by: holder.map(str::to_owned) },
                 };
                 self.lose(now, why, actions);
             }
