@@ -5,17 +5,17 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use informer::{
-    Lister, Object, SharedInformerFactory,
+    SharedInformerFactory,
     controller::{Action, Controller},
     events::{Event, Recorder},
     leader::{LeaderElection, Leadership},
     model::ObjectKey,
+    store::Store,
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{
     Api, Client, CustomResource, CustomResourceExt, Resource, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
-    core::NamespaceResourceScope,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -50,23 +50,27 @@ async fn main() -> Result<()> {
 
 /// Takes part until the stop: the caches are filled at once, the work is done while this instance leads.
 pub(crate) async fn run(client: Client, identity: String, stop: CancellationToken) -> Result<()> {
-    unless(409, Api::all(client.clone()).create(&PostParams::default(), &Website::crd()).await)?; // once
+    match Api::all(client.clone()).create(&PostParams::default(), &Website::crd()).await {
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+        defined => drop(defined?),
+    }
     let factory = SharedInformerFactory::new(client.clone(), Duration::ZERO);
     let websites = factory.informer_for::<Website>();
     let (deployments, services) = (factory.informer_for::<Deployment>(), factory.informer_for::<Service>());
     let (recorder, delivery) = Recorder::builder(client.clone(), NAME).instance(&identity).build()?;
-    let delivery = tokio::spawn(delivery.run(stop.clone()));
+    let recorded = CancellationToken::new(); // after `stop`: calls that run when it comes go on recording
+    let delivery = tokio::spawn(delivery.run(recorded.clone()));
     factory.start()?;
 
-    let election = LeaderElection::builder(client.clone(), "default", "website").identity(&identity);
-    let election = election.grace(Duration::from_secs(30)).build()?; // for calls that run when the stop comes
+    let election =
+        LeaderElection::builder(client.clone(), "default", "website").identity(&identity).build()?;
     let ended = election.run_while_leader(stop.clone(), |leadership| {
         println!("{identity} leads, term {}", leadership.token());
         let context = Arc::new(Context {
             client: client.clone(),
-            websites: Lister::new(websites.store()),
-            deployments: Lister::new(deployments.store()),
-            services: Lister::new(services.store()),
+            websites: websites.store(),
+            deployments: deployments.store(),
+            services: services.store(),
             leadership,
             recorder: recorder.clone(),
         });
@@ -74,79 +78,82 @@ pub(crate) async fn run(client: Client, identity: String, stop: CancellationToke
         let controller = controller.owns::<Website, _>(&deployments).owns::<Website, _>(&services);
         controller.run(stop.clone(), move |key| {
             let context = Arc::clone(&context);
-            async move { context.reconcile(&key).await }
+            async move { context.reconcile(&key).await.or_else(outdated).map(|()| Action::AwaitChange) }
         })
     });
-    ended.await.transpose()?;
+    let ended = ended.await.transpose();
     factory.shutdown().await;
-    Ok(delivery.await?)
+    recorded.cancel();
+    delivery.await?;
+    Ok(ended.map(drop)?)
 }
 
 struct Context {
     client: Client,
-    websites: Lister<Website>,
-    deployments: Lister<Deployment>,
-    services: Lister<Service>,
+    websites: Store<Website>,
+    deployments: Store<Deployment>,
+    services: Store<Service>,
     leadership: Leadership,
     recorder: Recorder,
 }
 
 impl Context {
     /// Brings the world to what a website asks for. An error comes back later, and later, until it is none.
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Action> {
-        let Ok(site) = self.websites.get(key) else { return Ok(Action::AwaitChange) };
-        let (deployment, service) = (self.deployments.get(key).ok(), self.services.get(key).ok());
+    async fn reconcile(&self, key: &ObjectKey) -> Result<()> {
+        let Some(now) = self.websites.get(key) else { return Ok(()) };
+        let mut site = Website::clone(&now);
         if site.meta().deletion_timestamp.is_some() {
-            self.delete(deployment).await?;
-            self.delete(service).await?;
-            self.write(Some(&site), |site| site.finalizers_mut().retain(|name| name != NAME)).await?;
-            return Ok(Action::AwaitChange);
+            self.delete(&self.deployments, key).await?;
+            self.delete(&self.services, key).await?;
+            site.finalizers_mut().retain(|name| name != NAME);
+            return self.write(&self.websites, site).await;
         }
         if !site.finalizers().iter().any(|name| name == NAME) {
-            self.write(Some(&site), |site| site.finalizers_mut().push(NAME.to_owned())).await?;
-            return Ok(Action::AwaitChange); // the change comes back
+            site.finalizers_mut().push(NAME.to_owned());
+            return self.write(&self.websites, site).await; // and the change comes back
         }
-        let made = self.write(deployment.as_ref(), |deployment| shape_deployment(&site, deployment)).await?
-            | self.write(service.as_ref(), |service| shape_service(&site, service)).await?;
-        if made {
+        let deployment = self.deployments.get(key).as_deref().cloned().unwrap_or_default();
+        let ready_replicas = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+        self.write(&self.deployments, shaped_deployment(&site, deployment)).await?;
+        let service = self.services.get(key).as_deref().cloned().unwrap_or_default();
+        self.write(&self.services, shaped_service(&site, service)).await?;
+        let observed_generation = site.meta().generation;
+        site.status = Some(WebsiteStatus { ready_replicas, observed_generation });
+        if now.status == site.status {
+            return Ok(());
+        }
+        if now.status.as_ref().is_none_or(|status| status.observed_generation != observed_generation) {
             self.recorder.record(&site, Event::normal("Applied", format!("{:?}", site.spec)));
         }
-        let ready_replicas = deployment.and_then(|now| now.status.as_ref()?.ready_replicas).unwrap_or(0);
-        let status = Some(WebsiteStatus { ready_replicas, observed_generation: site.meta().generation });
-        if site.status != status {
-            self.leadership.fence()?.check(site.meta())?;
-            let site = Website { status, ..Website::clone(&site) };
-            self.api(key).replace_status(key.name(), &PostParams::default(), &site).await?;
-        }
-        Ok(Action::AwaitChange)
+        self.leadership.fence()?.check(site.meta())?;
+        let written = self.api(key).replace_status(key.name(), &PostParams::default(), &site).await?;
+        see(&self.websites, &written).await
     }
 
-    /// Changes an object, or makes a new one, if the change is one. Says whether it was.
-    async fn write<K: Kind>(&self, now: Option<&Object<K>>, change: impl FnOnce(&mut K)) -> Result<bool> {
-        let mut object = now.map(|now| K::clone(now)).unwrap_or_default();
-        change(&mut object);
-        if now.is_some_and(|now| **now == object) {
-            return Ok(false);
+    /// Writes an object, unless it is so already. A new one has no version yet.
+    async fn write<K: Kind>(&self, cache: &Store<K>, mut object: K) -> Result<()> {
+        let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any())?;
+        if cache.get(&key).is_some_and(|now| *now == object) {
+            return Ok(());
         }
         // What a later leader has written stays: it carries a higher number, or its version is not the one we read.
         let fence = self.leadership.fence()?;
         fence.check(object.meta())?;
         fence.stamp(object.meta_mut());
-        let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any())?;
-        match now {
+        let written = match object.resource_version() {
             Some(_) => self.api(&key).replace(key.name(), &PostParams::default(), &object).await?,
             None => self.api(&key).create(&PostParams::default(), &object).await?,
         };
-        Ok(true)
+        see(cache, &written).await
     }
 
-    async fn delete<K: Kind>(&self, object: Option<Object<K>>) -> Result<()> {
-        let Some(object) = object else { return Ok(()) };
+    async fn delete<K: Kind>(&self, cache: &Store<K>, key: &ObjectKey) -> Result<()> {
+        let Some(object) = cache.get(key) else { return Ok(()) };
         self.leadership.fence()?.check(object.meta())?;
-        let seen =
-            Preconditions { resource_version: object.meta().resource_version.clone(), uid: object.uid() };
+        let version = object.meta().resource_version.clone();
+        let seen = Preconditions { resource_version: version, uid: object.uid() };
         let only_as_seen = DeleteParams::default().preconditions(seen);
-        unless(404, self.api::<K>(object.key()).delete(object.key().name(), &only_as_seen).await)
+        Ok(self.api::<K>(key).delete(key.name(), &only_as_seen).await.map(drop)?)
     }
 
     fn api<K: Kind>(&self, key: &ObjectKey) -> Api<K> {
@@ -155,14 +162,14 @@ impl Context {
 }
 
 /// What all kinds here have in common.
-trait Kind: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Value {}
+trait Kind: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Value {}
 trait Value: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {}
 impl<K: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned> Value for K {}
-impl<K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Value> Kind for K {}
+impl<K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Value> Kind for K {}
 
 /// Only the fields that are ours: what the server fills in, or somebody else sets, stays.
-fn shape_deployment(site: &Website, deployment: &mut Deployment) {
-    let labels = own(site, deployment);
+fn shaped_deployment(site: &Website, mut deployment: Deployment) -> Deployment {
+    let labels = own(site, &mut deployment);
     let spec = &mut deployment.spec;
     spec.replicas = Some(site.spec.replicas);
     spec.selector.match_labels = Some(labels.clone());
@@ -171,13 +178,15 @@ fn shape_deployment(site: &Website, deployment: &mut Deployment) {
     containers.resize_with(1, Default::default);
     containers[0].name = "web".to_owned();
     containers[0].image = Some(site.spec.image.clone());
+    deployment
 }
 
-fn shape_service(site: &Website, service: &mut Service) {
-    let labels = own(site, service);
+fn shaped_service(site: &Website, mut service: Service) -> Service {
+    let labels = own(site, &mut service);
     let spec = service.spec.get_or_insert_default();
     spec.selector = Some(labels);
     spec.ports.get_or_insert_with(|| vec![Default::default()])[0].port = 80;
+    service
 }
 
 /// The name and owner of what belongs to a website, and the labels of its pods.
@@ -188,10 +197,16 @@ fn own(site: &Website, object: &mut impl Resource) -> BTreeMap<String, String> {
     BTreeMap::from([("website".to_owned(), site.name_any())])
 }
 
-/// An answer with this status is no error.
-fn unless<T>(code: u16, answer: kube::Result<T>) -> Result<()> {
-    match answer {
-        Err(kube::Error::Api(status)) if status.code == code => Ok(()),
-        answer => Ok(answer.map(drop)?),
+/// Waits until the cache has what was written: the next call decides by it, and not by what was before.
+async fn see<K: Kind>(cache: &Store<K>, written: &K) -> Result<()> {
+    let version = written.resource_version().unwrap_or_default().into();
+    Ok(cache.wait_for_resource_version(&version, Duration::from_secs(10)).await.map(drop)?)
+}
+
+/// Somebody else has changed or deleted what was read: no error, for that comes as an event, and the key with it.
+fn outdated(error: anyhow::Error) -> Result<()> {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(status)) if ["Conflict", "NotFound"].contains(&&*status.reason) => Ok(()),
+        _ => Err(error),
     }
 }

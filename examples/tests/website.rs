@@ -7,7 +7,7 @@ mod website;
 use std::time::Duration;
 
 use informer::model::Status;
-use informer_apiserver::{ApiServer, Fault, Rule};
+use informer_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Service, events::v1::Event};
 use kube::{
     Api, Client, ResourceExt,
@@ -43,6 +43,10 @@ impl Instance {
     }
 }
 
+fn spec(image: &str, replicas: i32) -> WebsiteSpec {
+    WebsiteSpec { image: image.to_owned(), replicas }
+}
+
 async fn seconds(count: u64) {
     sleep(Duration::from_secs(count)).await;
 }
@@ -51,6 +55,11 @@ async fn seconds(count: u64) {
 const LOOK: u64 = 5;
 /// How long a lease is valid after the last sign of life.
 const LEASE: u64 = 15;
+
+/// The token of the leader that wrote a deployment.
+fn token(deployment: &Deployment) -> u64 {
+    deployment.annotations()["website.default.lease.informer/fence"].parse().unwrap()
+}
 
 /// The cluster as a user sees it.
 struct Cluster(Client);
@@ -75,6 +84,22 @@ impl Cluster {
         (spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap())
     }
 
+    async fn create(&self, name: &str, spec: WebsiteSpec) {
+        self.websites().create(&PostParams::default(), &Website::new(name, spec)).await.unwrap();
+    }
+
+    /// What events say.
+    async fn notes(&self) -> Vec<String> {
+        let events = Api::<Event>::namespaced(self.0.clone(), "default");
+        events
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .into_iter()
+            .filter_map(|event| event.note)
+            .collect()
+    }
+
     async fn set_image(&self, image: &str) {
         let change = Patch::Merge(json!({ "spec": { "image": image } }));
         self.websites().patch("blog", &PatchParams::default(), &change).await.unwrap();
@@ -97,13 +122,12 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
     assert_eq!(cluster.leader().await, ("first".to_owned(), 1));
 
     // A website is made: its deployment, its service, its finalizer.
-    let spec = WebsiteSpec { image: "blog:1".to_owned(), replicas: 3 };
-    cluster.websites().create(&PostParams::default(), &Website::new("blog", spec)).await.unwrap();
+    cluster.create("blog", spec("blog:1", 3)).await;
     seconds(1).await;
     let deployment = cluster.deployment().await.unwrap();
     assert_eq!(deployment.spec.replicas, Some(3));
     assert_eq!(deployment.owner_references()[0].kind, "Website");
-    assert_eq!(deployment.annotations()["website.default.lease.informer/fence"], "1");
+    let first_term = token(&deployment);
     assert_eq!(cluster.service().await.unwrap().spec.unwrap().selector.unwrap()["website"], "blog");
     let site = cluster.websites().get("blog").await.unwrap();
     assert_eq!(site.finalizers(), ["example.com/website"]);
@@ -132,10 +156,7 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
     seconds(LOOK + LEASE + LOOK - 10).await;
     assert_eq!(cluster.leader().await, ("second".to_owned(), 2));
     assert_eq!(cluster.image().await, "blog:2");
-    assert_eq!(
-        cluster.deployment().await.unwrap().annotations()["website.default.lease.informer/fence"],
-        "2"
-    );
+    assert!(token(&cluster.deployment().await.unwrap()) > first_term);
 
     // The leader is told to end and gives its lease back: a third one goes on at once.
     let third = Instance::start(&client, "third");
@@ -153,9 +174,7 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
     assert_eq!(cluster.leader().await, (String::new(), 3));
 
     // What happened can be read afterwards.
-    let events =
-        Api::<Event>::namespaced(client.clone(), "default").list(&ListParams::default()).await.unwrap();
-    let notes: Vec<String> = events.items.into_iter().filter_map(|event| event.note).collect();
+    let notes = cluster.notes().await;
     for image in ["blog:1", "blog:2"] {
         assert!(notes.iter().any(|note| note.contains(image)), "{notes:?}");
     }
@@ -167,16 +186,31 @@ async fn a_deposed_leader_cannot_undo_what_the_next_one_wrote() {
     let cluster = Cluster(client.clone());
     let instance = Instance::start(&client, "only");
     seconds(LOOK).await;
-    let spec = WebsiteSpec { image: "blog:1".to_owned(), replicas: 1 };
-    cluster.websites().create(&PostParams::default(), &Website::new("blog", spec)).await.unwrap();
+    cluster.create("blog", spec("blog:1", 1)).await;
     seconds(1).await;
     // A leader of a later term has written the deployment.
-    let written = json!({ "metadata": { "annotations": { "website.default.lease.informer/fence": "7" } }, "spec": { "replicas": 5 } });
+    let written = json!({ "metadata": { "annotations": { "website.default.lease.informer/fence": "1000000" } }, "spec": { "replicas": 5 } });
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     deployments.patch("blog", &PatchParams::default(), &Patch::Merge(written)).await.unwrap();
     seconds(60).await;
     assert_eq!(cluster.deployment().await.unwrap().spec.replicas, Some(5));
     instance.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_records_after_the_stop_is_sent() {
+    let server = ApiServer::builder().seed(5).build();
+    let cluster = Cluster(server.client());
+    let instance = Instance::start(&cluster.0, "only");
+    seconds(LOOK).await;
+    // The call takes longer than events are sent for after a stop.
+    let slow = Fault::Delay(Duration::from_secs(12));
+    server.faults().add(Rule::new(slow).resource("services").verb(Verb::Create));
+    cluster.create("blog", spec("blog:1", 1)).await;
+    seconds(1).await;
+    instance.end().await;
+    assert!(cluster.service().await.is_some(), "the call has ended");
+    assert!(cluster.notes().await.iter().any(|note| note.contains("blog:1")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{
     Handler, PrometheusMetrics, SharedInformer,
+    controller::Controller,
     metrics::{Levels, Measurement, Metrics, Probe},
     source::MemorySource,
     workqueue::WorkQueue,
@@ -315,4 +316,34 @@ async fn c34_a_work_queue_has_the_series_that_dashboards_of_kubernetes_know_unti
     }
     drop((queue, second, other));
     assert_eq!(lines(&scrape(&registry), "workqueue_depth"), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c34_the_counters_of_a_queue_go_on_when_another_one_takes_its_name() {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(PrometheusMetrics::new(&mut registry));
+    let counters = |registry: &Registry| {
+        let text = scrape(registry);
+        [lines(&text, "workqueue_adds_total"), lines(&text, "workqueue_retries_total")].concat()
+    };
+    // The terms of a leader: each has a controller of its own.
+    for term in 1..=3 {
+        let controller = Controller::<&str>::new("websites");
+        let queue = controller.with_queue(WorkQueue::builder().metrics(metrics.clone())).queue();
+        queue.add("a");
+        queue.add("b");
+        queue.retry("c");
+        let expected = [
+            format!(r#"workqueue_adds_total{{name="websites"}} {}"#, 2 * term),
+            format!(r#"workqueue_retries_total{{name="websites"}} {term}"#),
+        ];
+        assert_eq!(counters(&registry), expected, "while it lasts");
+        drop(queue);
+        assert_eq!(counters(&registry), expected, "and after it");
+    }
+    // What nobody has read while it lasted counts too.
+    let queue = WorkQueue::builder().name("websites").metrics(metrics).build();
+    queue.add("a");
+    drop(queue);
+    assert_eq!(counters(&registry)[0], r#"workqueue_adds_total{name="websites"} 7"#);
 }

@@ -14,7 +14,7 @@ mod feed;
 mod owner;
 mod worker;
 
-use std::{fmt, future::Future, hash::Hash, time::Duration};
+use std::{any::Any, fmt, future::Future, hash::Hash, time::Duration};
 
 use informer_model::ObjectKey;
 use kube::Resource;
@@ -30,59 +30,65 @@ use self::{
     worker::Worker,
 };
 use crate::{
-    AnyInformer, Event, Object, SharedInformer, shared::AddHandlerError, sync::Arc, workqueue::WorkQueue,
+    AnyInformer, Event, Object, SharedInformer,
+    shared::AddHandlerError,
+    sync::Arc,
+    workqueue::{self, ItemExponential, WorkQueue},
 };
 
 /// What becomes of a key that was reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing, until something changes.
+    /// Nothing, until something changes. What an earlier call asked for is over.
     AwaitChange,
-    /// It is looked at again after this time, or earlier if something changes. A zero is for the limiter to stretch, so that
-    /// it cannot become a busy loop.
+    /// It is looked at again after this time, or earlier if something changes: then that call decides anew. A zero, over and
+    /// over, is stretched from 5 ms up to 1,000 s, so that it cannot become a busy loop; it is no failure.
     RequeueAfter(Duration),
 }
 
 /// Calls a function for every key that informers say something about.
 ///
 /// ```
-/// use std::time::Duration;
+/// use std::{error::Error, time::Duration};
 ///
 /// use informer::{SharedInformerFactory, controller::{Action, Controller}};
-/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Service}};
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+/// use kube::Client;
 /// use tokio_util::sync::CancellationToken;
 ///
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// async fn control(client: Client, stop: CancellationToken) -> Result<(), Box<dyn Error>> {
+///     let factory = SharedInformerFactory::new(client, Duration::ZERO);
+///     let services = factory.core().v1().services();
+///     let controller = Controller::new("services")
+///         .of(&services.informer())
+///         .owns::<Service, Deployment>(&factory.apps().v1().deployments().informer())
+///         .watches(&factory.core().v1().config_maps().informer(), |map| {
+///             map.data.as_ref()?.get("service")?.parse().ok()
+///         })
+///         .workers(4);
+///     factory.start()?;
+///
+///     let lister = services.lister();
+///     controller
+///         .run(stop, move |key| {
+///             let service = lister.get(&key);
+///             async move {
+///                 println!("{key}: {}", if service.is_ok() { "make it so" } else { "it is gone" });
+///                 Ok::<_, kube::Error>(Action::RequeueAfter(Duration::from_secs(600)))
+///             }
+///         })
+///         .await?;
+///     factory.shutdown().await;
+///     Ok(())
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() -> Result<(), Box<dyn Error>> {
 /// # let server = informer_apiserver::ApiServer::builder().build();
 /// # server.put(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }))?;
 /// # server.put(serde_json::json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" }, "spec": { "ports": [{ "port": 80 }] } }))?;
-/// # let client = server.client();
-/// let factory = SharedInformerFactory::new(client, Duration::ZERO);
-/// let services = factory.core().v1().services();
-/// let controller = Controller::new("services")
-///     .of(&services.informer())
-///     .owns::<Service, Deployment>(&factory.apps().v1().deployments().informer())
-///     .watches(&factory.core().v1().config_maps().informer(), |map| {
-///         map.data.as_ref()?.get("service")?.parse().ok()
-///     })
-///     .workers(4);
-/// factory.start()?;
-///
-/// let stop = CancellationToken::new();
-/// # let ending = stop.clone();
-/// let lister = services.lister();
-/// controller
-///     .run(stop, move |key| {
-///         let (service, ending) = (lister.get(&key), ending.clone());
-///         async move {
-///             println!("{key}: {}", if service.is_ok() { "make it so" } else { "it is gone" });
-/// #           ending.cancel();
-///             Ok::<_, kube::Error>(Action::RequeueAfter(Duration::from_secs(600)))
-///         }
-///     })
-///     .await?;
-/// factory.shutdown().await;
-/// # Ok(()) }
+/// # let stop = CancellationToken::new();
+/// # let stopped = async { tokio::time::sleep(Duration::from_secs(60)).await; stop.cancel(); };
+/// # tokio::join!(control(server.client(), stop.clone()), stopped).0
+/// # }
 /// ```
 #[must_use = "a controller does nothing until it is run"]
 pub struct Controller<T = ObjectKey> {
@@ -97,16 +103,37 @@ pub struct Controller<T = ObjectKey> {
 
 type OnFailure<T> = Arc<dyn Fn(&T, Failure<'_>) + Send + Sync>;
 
+/// How long calls may go on after the stop. With the leadership that is given back and the events that are sent after it, that
+/// is within the 30 seconds that a pod has.
+pub(crate) const GRACE: Duration = Duration::from_secs(20);
+
 /// A key could not be reconciled. It is tried again when the queue's limiter says so.
+///
+/// ```
+/// use informer::controller::Failure;
+///
+/// fn is_forbidden(failure: Failure<'_>) -> bool {
+///     matches!(failure.cause(), Some(kube::Error::Api(status)) if status.code == 403)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {
-    /// What the function returned, or what its panic said.
+    /// What the error that the function returned says, or its panic.
     pub error: &'a str,
+    cause: Option<&'a dyn Any>,
     /// Whether it panicked.
     pub panicked: bool,
     /// How often in a row it has failed for this key, where the limiter counts that.
     pub times: u32,
+}
+
+impl<'a> Failure<'a> {
+    /// The error itself. `E` is the type that the function returns: also `anyhow::Error`, or a box, from which one goes on to
+    /// what is in it.
+    pub fn cause<E: 'static>(&self) -> Option<&'a E> {
+        self.cause?.downcast_ref()
+    }
 }
 
 /// Why a controller does not run, or did not end well.
@@ -183,16 +210,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     /// A controller with one worker, which hears of nothing yet. The name is for logs and metrics.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let queue = WorkQueue::builder().name(&name).build();
-        Self {
-            name,
-            queue,
-            feeds: Vec::new(),
-            workers: 1,
-            sync_within: None,
-            grace: Duration::from_secs(30),
-            on_failure: None,
-        }
+        let queue = WorkQueue::builder().name_by_default(&name).build();
+        Self { name, queue, feeds: Vec::new(), workers: 1, sync_within: None, grace: GRACE, on_failure: None }
     }
 
     /// A change of an object is about these items. When an object changes, what it was and what it is both count.
@@ -225,10 +244,19 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         self
     }
 
-    /// Another queue than the default one: with its own limiter or metrics, or one that others fill too. It is shut down when
-    /// the controller ends.
-    pub fn with_queue(mut self, queue: WorkQueue<T>) -> Self {
-        self.queue = queue;
+    /// Another queue than the default one: with its own limiter or metrics. It has the controller's name unless it has one.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use informer::{controller::Controller, metrics::Metrics, workqueue::WorkQueue};
+    ///
+    /// fn measured(metrics: Arc<dyn Metrics>) -> Controller {
+    ///     Controller::new("websites").with_queue(WorkQueue::builder().metrics(metrics)) // name="websites"
+    /// }
+    /// ```
+    pub fn with_queue(mut self, queue: workqueue::Builder<T>) -> Self {
+        self.queue = queue.name_by_default(&self.name).build();
         self
     }
 
@@ -239,7 +267,10 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         self
     }
 
-    /// How long a call may go on after the stop. Default: 30 seconds.
+    /// How long a call may go on after the stop. Default: 20 seconds.
+    ///
+    /// [`LeaderElection`](crate::leader::LeaderElection)s wait for 5 seconds more by default. Who sets more here sets theirs too
+    /// ([`grace`](crate::leader::Builder::grace)), and the pod's `terminationGracePeriodSeconds`.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -251,7 +282,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         self
     }
 
-    /// The queue: whatever is added there is reconciled too.
+    /// The queue: whatever is added there is reconciled too. It is shut down when the controller ends.
     pub fn queue(&self) -> WorkQueue<T> {
         self.queue.clone()
     }
@@ -294,6 +325,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             name: self.name.clone(),
             queue: self.queue.clone(),
             reconcile: Arc::new(reconcile),
+            eager: Arc::new(ItemExponential::default()),
             on_failure: self.on_failure.clone(),
             stop: stop.clone(),
         };

@@ -1,18 +1,24 @@
 //! One of those who take keys from the queue and call the function.
 
-use std::{fmt, future::Future, hash::Hash, panic::AssertUnwindSafe};
+use std::{any::Any, fmt, future::Future, hash::Hash, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{Action, Failure, OnFailure};
-use crate::{panic_message, sync::Arc, workqueue::WorkQueue};
+use crate::{
+    panic_message,
+    sync::Arc,
+    workqueue::{ItemExponential, RateLimiter, Work, WorkQueue},
+};
 
 pub(super) struct Worker<T, R> {
     pub(super) name: String,
     pub(super) queue: WorkQueue<T>,
     pub(super) reconcile: Arc<R>,
+    /// How long a key waits that wants to be looked at again at once, over and over. These are no failures.
+    pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
     pub(super) stop: CancellationToken,
 }
@@ -26,7 +32,7 @@ where
     where
         R: Fn(T) -> F,
         F: Future<Output = Result<Action, E>>,
-        E: fmt::Display,
+        E: fmt::Display + 'static,
     {
         loop {
             let work = tokio::select! {
@@ -41,31 +47,44 @@ where
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
             match call.instrument(span).await {
                 Ok(Ok(action)) => self.succeeded(&work, action),
-                Ok(Err(error)) => self.failed(&work, &error.to_string(), false),
-                Err(panic) => self.failed(&work, &panic_message(&*panic), true),
+                Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
+                Err(panic) => self.failed(&work, &panic_message(&*panic), None),
             }
         }
     }
 
-    fn succeeded(&self, item: &T, action: Action) {
-        match action {
-            Action::RequeueAfter(delay) if delay.is_zero() => return self.queue.retry(item.clone()),
-            Action::RequeueAfter(delay) => self.queue.add_after(item.clone(), delay),
-            Action::AwaitChange => {}
+    fn succeeded(&self, work: &Work<T>, action: Action) {
+        self.queue.forget(work);
+        if let Action::RequeueAfter(Duration::ZERO) = action {
+            return work.requeue_after(self.eager.next_delay(work));
         }
-        self.queue.forget(item);
+        self.eager.forget(work);
+        if let Action::RequeueAfter(delay) = action {
+            work.requeue_after(delay);
+        }
     }
 
-    fn failed(&self, item: &T, error: &str, panicked: bool) {
-        self.queue.retry(item.clone());
-        let times = self.queue.failures(item);
+    /// Without a cause it is a panic.
+    fn failed(&self, work: &Work<T>, error: &str, cause: Option<&dyn Any>) {
+        work.retry();
+        let (key, panicked, times) = (&**work, cause.is_none(), self.queue.failures(work));
         match &self.on_failure {
-            Some(tell) => tell(item, Failure { error, panicked, times }),
+            Some(tell) => tell(key, Failure { error, cause, panicked, times }),
             None if panicked => {
-                tracing::error!(controller = self.name, key = ?item, times, "reconciling panicked, it is tried again: {error}");
+                tracing::error!(
+                    controller = self.name,
+                    ?key,
+                    times,
+                    "reconciling panicked, it is tried again: {error}"
+                );
             }
             None => {
-                tracing::warn!(controller = self.name, key = ?item, times, "reconciling failed, it is tried again: {error}");
+                tracing::warn!(
+                    controller = self.name,
+                    ?key,
+                    times,
+                    "reconciling failed, it is tried again: {error}"
+                );
             }
         }
     }
@@ -78,6 +97,7 @@ impl<T, R> Clone for Worker<T, R> {
             name: self.name.clone(),
             queue: self.queue.clone(),
             reconcile: Arc::clone(&self.reconcile),
+            eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
             stop: self.stop.clone(),
         }

@@ -54,7 +54,10 @@ impl Delivery {
     }
 
     /// Runs until it is told to stop. What was recorded by then is sent, for as long as [`Limits::drain`](super::Limits::drain) says;
-    /// what is left after that is dropped and counted.
+    /// what is left after that, or comes after the stop, is dropped and counted.
+    ///
+    /// So this ends last: give it a token of its own, and cancel it when all that records has ended. A controller's calls go on
+    /// for a while after the controller was told to stop.
     pub async fn run(mut self, stop: CancellationToken) {
         let recorder = self.recorder.clone();
         let drain = self.drain;

@@ -12,6 +12,10 @@ use super::{
     machine::{JITTER, Machine, Settings},
     observer::Observer,
 };
+use crate::controller;
+
+/// What a controller takes, and a little for what ends with it.
+const GRACE: Duration = controller::GRACE.saturating_add(Duration::from_secs(5));
 
 /// A Lease counts whole seconds, in 32 bits.
 const LONGEST: Duration = Duration::from_secs(i32::MAX as u64);
@@ -95,7 +99,7 @@ impl Builder {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             release_on_stop: true,
-            grace: Duration::ZERO,
+            grace: GRACE,
             seed: None,
         }
     }
@@ -139,8 +143,9 @@ impl Builder {
         self
     }
 
-    /// How long the work may go on after `stop` to end by itself: it is dropped at once unless set here. The term is
-    /// renewed meanwhile.
+    /// How long the work may go on after `stop` to end by itself, before it is dropped: 25 seconds unless set here, which is
+    /// more than the [`Controller`](controller::Controller)'s own [grace](controller::Controller::grace). The term is
+    /// renewed meanwhile. Zero is for work that does not heed the `stop`.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

@@ -132,7 +132,7 @@ impl Driver {
             Action::Update(record, version) => {
                 let (api, key) = (self.api.clone(), self.lease.clone());
                 let mut lease = written(self.seen.clone().unwrap_or_default(), record);
-                lease.metadata.resource_version = Some(version);
+                lease.metadata.resource_version = Some(version.to_string());
                 self.request = Some(
                     async move {
                         let replaced = api.replace(key.name(), &PostParams::default(), &lease).await;
@@ -189,10 +189,9 @@ impl Driver {
             Ok(None) => return Answer::Absent,
             Err(answer) => return answer,
         };
-        let Some(version) = lease.metadata.resource_version.clone() else {
-            let error = SourceError::Malformed("the Lease has no resourceVersion".to_owned());
-            return Answer::Failed(Problem::Request { verb: "get", lease: self.lease.clone(), error });
-        };
+        let found = lease.metadata.resource_version.clone().unwrap_or_default();
+        let Ok(version) = found.parse() else { return Answer::Failed(Problem::NoNumber { found }) };
+        let uid = lease.metadata.uid.clone().unwrap_or_default();
         let spec = lease.spec.as_ref();
         let micros = |time: &MicroTime| time.0.as_microsecond();
         let record = Record {
@@ -203,7 +202,7 @@ impl Driver {
             renewed: spec.and_then(|spec| spec.renew_time.as_ref()).map(micros),
         };
         self.seen = Some(lease);
-        Answer::Lease(Stored { record, version })
+        Answer::Lease(Stored { record, uid, version })
     }
 }
 

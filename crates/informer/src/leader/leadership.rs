@@ -46,6 +46,11 @@ pub enum Lost {
     /// Somebody deleted the Lease.
     #[error("the term is over: the Lease was deleted")]
     Deleted,
+    /// The Lease names this leader and is not the one of its term.
+    #[error(
+        "the term is over: the Lease has this leader's name and is not of this term: it was restored from a copy, or two processes have the same identity"
+    )]
+    Replaced,
     /// The work has ended, or was told to.
     #[error("the term is over: the leader has resigned")]
     Resigned,

@@ -61,11 +61,14 @@ pub enum Problem {
         /// How long it is held without a change.
         duration: Duration,
     },
-    /// The number of terms has reached its end.
+    /// The version of the Lease, which tells one term from another, is not a number.
     #[error(
-        "the Lease's leaseTransitions has reached its end, so there is no greater token; set it to 0, remove the fence annotations from objects that carry them, and start all candidates anew"
+        "the resourceVersion of the Lease is {found:?}, which is no number, and a term has its token from there; servers of Kubernetes give numbers: look for what stands between this client and the server"
     )]
-    TokensExhausted,
+    NoNumber {
+        /// What it is.
+        found: String,
+    },
 }
 
 impl Problem {
@@ -101,7 +104,7 @@ impl Problem {
             Self::NotWritten => "not written",
             Self::NoDuration { .. } => "no duration",
             Self::LongDuration { .. } => "long duration",
-            Self::TokensExhausted => "tokens exhausted",
+            Self::NoNumber { .. } => "no number",
         }
     }
 }

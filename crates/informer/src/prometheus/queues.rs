@@ -62,7 +62,7 @@ impl Queues {
     }
 
     pub(super) fn watch(&self, name: &str, probe: Probe) {
-        self.probes.lock().push((name.to_owned(), probe));
+        self.probes.lock().probes.push((name.to_owned(), probe));
     }
 
     pub(super) fn started(&self, name: &str, waited: Duration) {
@@ -76,41 +76,67 @@ impl Queues {
 
 /// Queues that are asked when somebody reads.
 #[derive(Debug, Clone, Default)]
-struct Probes(Arc<Mutex<Vec<(String, Probe)>>>);
+struct Probes(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    probes: Vec<(String, Probe)>,
+    /// What those have counted that are gone: the next one of the name goes on from there.
+    gone: BTreeMap<String, Counts>,
+}
+
+/// Adds and retries.
+type Counts = [u64; 2];
+
+fn add_counts(all: &mut BTreeMap<String, Counts>, name: &str, probe: &Probe) {
+    let [adds, retries] = all.entry(name.to_owned()).or_default();
+    *adds += probe.adds();
+    *retries += probe.retries();
+}
 
 impl Probes {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Probe)>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How all queues are doing that still exist. Those of one name are one.
-    fn stats(&self) -> BTreeMap<String, Stats> {
-        let mut all = BTreeMap::new();
-        self.lock().retain(|(name, probe)| {
-            let Some(stats) = probe.stats() else { return false };
-            all.entry(name.clone()).and_modify(|sum: &mut Stats| sum.add(stats)).or_insert(stats);
+    /// What all queues have counted, and how those are doing that still exist. Those of one name are one.
+    fn read(&self) -> (BTreeMap<String, Counts>, BTreeMap<String, Stats>) {
+        let mut known = self.lock();
+        let Known { probes, gone } = &mut *known;
+        let mut levels = BTreeMap::new();
+        probes.retain(|(name, probe)| {
+            let Some(stats) = probe.stats() else {
+                add_counts(gone, name, probe);
+                return false;
+            };
+            levels.entry(name.clone()).and_modify(|sum: &mut Stats| sum.add(stats)).or_insert(stats);
             true
         });
-        all
+        let mut counts = gone.clone();
+        probes.iter().for_each(|(name, probe)| add_counts(&mut counts, name, probe));
+        (counts, levels)
     }
 }
 
 impl Collector for Probes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let all = self.stats();
-        if all.is_empty() {
+        let (counts, all) = self.read();
+        if counts.is_empty() {
             return Ok(());
         }
-        let mut counter = |name, help, read: fn(&Stats) -> u64| -> fmt::Result {
+        let mut counter = |name, help, nth: usize| -> fmt::Result {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for (queue, stats) in &all {
+            for (queue, counts) in &counts {
                 let labels = [("name", queue.as_str())];
-                ConstCounter::new(read(stats)).encode(family.encode_family(&labels)?)?;
+                ConstCounter::new(counts[nth]).encode(family.encode_family(&labels)?)?;
             }
             Ok(())
         };
-        counter("adds", "Items that were queued", |stats| stats.adds)?;
-        counter("retries", "Items that were queued again because they failed", |stats| stats.retries)?;
+        counter("adds", "Items that were queued", 0)?;
+        counter("retries", "Items that were queued again because they failed", 1)?;
+        if all.is_empty() {
+            return Ok(());
+        }
 
         let mut gauge = |name, help, unit, read: fn(&Stats) -> f64| -> fmt::Result {
             let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;

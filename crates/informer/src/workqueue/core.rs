@@ -32,8 +32,8 @@ struct Slot<T> {
     /// `None` while nobody uses the slot.
     item: Option<T>,
     hash: u64,
-    /// When it is to be queued.
-    due: Moment,
+    /// When it is to be queued, as each asked for.
+    due: [Moment; 2],
     /// When it was added.
     queued_at: Moment,
     /// Since when a worker has it.
@@ -42,13 +42,27 @@ struct Slot<T> {
     ticket: u32,
     /// What it is queued with, or will be when the worker is done.
     priority: i32,
-    /// What it will be queued with when it is due.
+    /// What it will be queued with when it is due as anybody asked for.
     due_priority: i32,
     queued: bool,
     /// Where it stands among those that are with a worker.
     taken: Option<u32>,
     /// It was added while a worker had it.
     again: bool,
+}
+
+impl<T> Slot<T> {
+    fn is_delayed(&self) -> bool {
+        self.due != [NEVER; 2]
+    }
+}
+
+/// Who asked for a delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Anybody,
+    /// Who had the item. It is over when a worker has the item again, who may ask for another.
+    Worker,
 }
 
 /// An entry of a ready queue. It is stale if the slot has another ticket.
@@ -65,6 +79,7 @@ struct Delay {
     due: Moment,
     order: u64,
     id: Id,
+    by: By,
 }
 
 /// What a worker gets.
@@ -105,6 +120,8 @@ pub(super) struct Core<T> {
     tickets: u32,
     delays: BinaryHeap<Reverse<Delay>>,
     delay_order: u64,
+    /// How many entries of the heap are not stale.
+    dues: usize,
     queued: usize,
     /// Those that are with a worker.
     taken: Vec<Id>,
@@ -127,6 +144,7 @@ impl<T: Hash + Eq + Clone> Core<T> {
             tickets: 0,
             delays: BinaryHeap::new(),
             delay_order: 0,
+            dues: 0,
             queued: 0,
             taken: Vec::new(),
             delayed: 0,
@@ -184,21 +202,43 @@ impl<T: Hash + Eq + Clone> Core<T> {
         let before = self.next_due();
         let id = self.slot_of(item);
         let slot = &mut self.slots[id as usize];
-        slot.due_priority = if slot.due == NEVER { priority } else { slot.due_priority.max(priority) };
-        if due < slot.due {
-            self.delayed += usize::from(slot.due == NEVER);
-            slot.due = due;
-            self.delay_order += 1;
-            self.delays.push(Reverse(Delay { due, order: self.delay_order, id }));
-            self.tidy_delays();
+        let asked = slot.due[By::Anybody as usize];
+        slot.due_priority = if asked == NEVER { priority } else { slot.due_priority.max(priority) };
+        if due < asked {
+            self.set_due(id, By::Anybody, due);
         }
         before.is_none_or(|before| due < before)
+    }
+
+    /// Queues an item that a worker has at a moment, instead of one that this worker asked for before.
+    ///
+    /// Returns whether the earliest moment of all has come closer.
+    pub(super) fn requeue_at(&mut self, id: Id, due: Moment) -> bool {
+        if self.closed {
+            return false;
+        }
+        let due = due.min(NEVER - 1);
+        let before = self.next_due();
+        self.set_due(id, By::Worker, due);
+        before.is_none_or(|before| due < before)
+    }
+
+    fn set_due(&mut self, id: Id, by: By, due: Moment) {
+        let slot = &mut self.slots[id as usize];
+        let (was_delayed, before) = (slot.is_delayed(), std::mem::replace(&mut slot.due[by as usize], due));
+        self.delayed = self.delayed + usize::from(slot.is_delayed()) - usize::from(was_delayed);
+        self.dues = self.dues + usize::from(due != NEVER) - usize::from(before != NEVER);
+        if due != NEVER {
+            self.delay_order += 1;
+            self.delays.push(Reverse(Delay { due, order: self.delay_order, id, by }));
+            self.tidy_delays();
+        }
     }
 
     /// The moment when the next delayed item is due.
     pub(super) fn next_due(&mut self) -> Option<Moment> {
         while let Some(&Reverse(delay)) = self.delays.peek() {
-            if self.slots[delay.id as usize].due == delay.due {
+            if self.slots[delay.id as usize].due[delay.by as usize] == delay.due {
                 return Some(delay.due);
             }
             self.delays.pop();
@@ -210,10 +250,11 @@ impl<T: Hash + Eq + Clone> Core<T> {
     pub(super) fn promote(&mut self, now: Moment) {
         while let Some(due) = self.next_due().filter(|due| *due <= now) {
             let Some(Reverse(delay)) = self.delays.pop() else { break };
-            let slot = &mut self.slots[delay.id as usize];
-            slot.due = NEVER;
-            self.delayed -= 1;
-            let priority = slot.due_priority;
+            self.set_due(delay.id, delay.by, NEVER);
+            let priority = match delay.by {
+                By::Anybody => self.slots[delay.id as usize].due_priority,
+                By::Worker => 0,
+            };
             self.add_slot(delay.id, priority, due);
         }
     }
@@ -233,6 +274,9 @@ impl<T: Hash + Eq + Clone> Core<T> {
             self.taken.push(entry.id);
             let waited = now.saturating_sub(slot.queued_at);
             let item = slot.item.clone()?;
+            if slot.due[By::Worker as usize] != NEVER && !self.closed {
+                self.set_due(entry.id, By::Worker, NEVER);
+            }
             return Some(Taken { id: entry.id, item, waited });
         }
     }
@@ -259,7 +303,7 @@ impl<T: Hash + Eq + Clone> Core<T> {
     /// Takes nothing more in and drops what is delayed, however much that is. What is queued can still be taken.
     pub(super) fn close(&mut self) {
         self.closed = true;
-        self.delayed = 0;
+        (self.delayed, self.dues) = (0, 0);
         if self.is_idle() {
             return self.clear();
         }
@@ -280,7 +324,7 @@ impl<T: Hash + Eq + Clone> Core<T> {
 
     #[cfg(test)]
     pub(super) fn stale(&self) -> usize {
-        self.entries + self.delays.len() - self.queued - self.delayed
+        self.entries + self.delays.len() - self.queued - self.dues
     }
 
     fn add_slot(&mut self, id: Id, priority: i32, now: Moment) {
@@ -348,7 +392,7 @@ impl<T: Hash + Eq + Clone> Core<T> {
         let slot = Slot {
             item: Some(item),
             hash,
-            due: NEVER,
+            due: [NEVER; 2],
             queued_at: 0,
             taken_at: 0,
             ticket: 0,
@@ -375,7 +419,7 @@ impl<T: Hash + Eq + Clone> Core<T> {
     /// Frees a slot and its item if nothing needs it any more.
     fn release(&mut self, id: Id) {
         let slot = &mut self.slots[id as usize];
-        if slot.queued || slot.taken.is_some() || (slot.due != NEVER && !self.closed) {
+        if slot.queued || slot.taken.is_some() || (slot.is_delayed() && !self.closed) {
             return;
         }
         slot.item = None;
@@ -425,9 +469,9 @@ impl<T: Hash + Eq + Clone> Core<T> {
     }
 
     fn tidy_delays(&mut self) {
-        if self.delays.len() > 2 * self.delayed + FEW {
+        if self.delays.len() > 2 * self.dues + FEW {
             let slots = &self.slots;
-            self.delays.retain(|Reverse(delay)| slots[delay.id as usize].due == delay.due);
+            self.delays.retain(|Reverse(delay)| slots[delay.id as usize].due[delay.by as usize] == delay.due);
         }
     }
 }

@@ -1,14 +1,7 @@
 //! The queue that tasks share: the core behind a lock, a clock, and who is woken when.
 
 use std::{
-    fmt,
-    future::pending,
-    hash::Hash,
-    ops::Deref,
-    pin::pin,
-    sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::Duration,
+    fmt, future::pending, hash::Hash, ops::Deref, pin::pin, sync::atomic::Ordering, thread, time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -16,7 +9,7 @@ use tokio::sync::Notify;
 use super::{
     core::{Core, Id, Moment, Taken},
     limiter::{RateLimiter, default_limiter},
-    stats::{Probe, Stats},
+    stats::{Probe, Stats, Totals},
 };
 use crate::{
     metrics::{Measurement, Metrics},
@@ -52,7 +45,7 @@ pub struct WorkQueue<T>(Arc<Shared<T>>);
 struct Shared<T> {
     name: String,
     state: Mutex<State<T>>,
-    retries: AtomicU64,
+    totals: Arc<Totals>,
     limiter: Box<dyn RateLimiter<T>>,
     metrics: Option<Arc<dyn Metrics>>,
     began: Instant,
@@ -77,16 +70,22 @@ struct State<T> {
 
 /// Sets a queue up.
 pub struct Builder<T> {
-    name: String,
+    name: Option<String>,
     limiter: Box<dyn RateLimiter<T>>,
     metrics: Option<Arc<dyn Metrics>>,
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> Builder<T> {
-    /// The name in metrics.
+    /// The name in metrics: `workqueue` unless set here, or that of the controller that uses it.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The name, if it has none yet.
+    pub(crate) fn name_by_default(mut self, name: &str) -> Self {
+        self.name.get_or_insert_with(|| name.to_owned());
         self
     }
 
@@ -108,9 +107,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Builder<T> {
     pub fn build(self) -> WorkQueue<T> {
         let state = State { core: Core::new(), draining: false, minded: false, waking: false };
         let shared = Arc::new(Shared {
-            name: self.name,
+            name: self.name.unwrap_or_else(|| "workqueue".to_owned()),
             state: Mutex::new(state),
-            retries: AtomicU64::new(0),
+            totals: Arc::default(),
             limiter: self.limiter,
             metrics: self.metrics,
             began: Instant::now(),
@@ -120,10 +119,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Builder<T> {
         });
         if let Some(metrics) = &shared.metrics {
             let queue = Arc::downgrade(&shared);
-            metrics.queue(
-                &shared.name,
-                Probe::new(move || queue.upgrade().map(|shared| WorkQueue(shared).stats())),
-            );
+            let ask = move || queue.upgrade().map(|shared| WorkQueue(shared).stats());
+            metrics.queue(&shared.name, Probe::new(Arc::clone(&shared.totals), ask));
         }
         WorkQueue(shared)
     }
@@ -137,7 +134,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 
     /// Sets a queue up.
     pub fn builder() -> Builder<T> {
-        Builder { name: "workqueue".to_owned(), limiter: Box::new(default_limiter()), metrics: None }
+        Builder { name: None, limiter: Box::new(default_limiter()), metrics: None }
     }
 
     /// Queues an item, unless it is queued. A worker that has it now finishes first.
@@ -164,9 +161,13 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         if delay.is_zero() {
             return self.add_with_priority(item, priority);
         }
+        self.delay(delay, |core, due| core.add_at(item, priority, due));
+    }
+
+    /// Delays something, and tells who has to know. `set` says whether the earliest moment of all has come closer.
+    fn delay(&self, delay: Duration, set: impl FnOnce(&mut Core<T>, Moment) -> bool) {
         let (earlier, minded) = self.change(true, |state, now| {
-            let due = now.saturating_add(nanoseconds(delay));
-            (state.core.add_at(item, priority, due), state.minded)
+            (set(&mut state.core, now.saturating_add(nanoseconds(delay))), state.minded)
         });
         match (earlier, minded) {
             (true, true) => self.0.earlier.notify_one(),
@@ -177,9 +178,14 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 
     /// Queues an item again that has failed, after the delay that the limiter gives.
     pub fn retry(&self, item: T) {
-        let delay = self.0.limiter.next_delay(&item);
-        self.0.retries.fetch_add(1, Ordering::Relaxed);
+        let delay = self.next_try(&item);
         self.add_after(item, delay);
+    }
+
+    /// The item has failed: how long it has to wait.
+    fn next_try(&self, item: &T) -> Duration {
+        self.0.totals.retries.fetch_add(1, Ordering::Relaxed);
+        self.0.limiter.next_delay(item)
     }
 
     /// The item has succeeded, or is given up: its failures no longer count.
@@ -261,7 +267,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
                 delayed: core.delayed(),
                 processing: core.taken(),
                 adds: core.adds(),
-                retries: self.0.retries.load(Ordering::Relaxed),
+                retries: self.0.totals.retries.load(Ordering::Relaxed),
                 unfinished: Duration::from_nanos(unfinished),
                 longest_running: Duration::from_nanos(longest),
             }
@@ -346,6 +352,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
         let result = change(&mut state, now);
         let wake = state.core.queued() > 0 && !std::mem::replace(&mut state.waking, true);
         let remains = state.core.take_remains();
+        self.0.totals.adds.store(state.core.adds(), Ordering::Relaxed);
         drop(state);
         // What takes long to drop is dropped by a thread that nobody waits for, or here if there can be none.
         if let Some(remains) = remains.filter(|remains| remains.len() >= MANY) {
@@ -415,6 +422,19 @@ pub struct Work<T: Hash + Eq + Clone + Send + 'static> {
     item: T,
     id: Id,
     queue: WorkQueue<T>,
+}
+
+/// What a worker wants for its item afterwards. Who has the item next decides anew: a delay of here is over then.
+impl<T: Hash + Eq + Clone + Send + 'static> Work<T> {
+    /// Queues the item after a delay, unless somebody adds it before.
+    pub(crate) fn requeue_after(&self, delay: Duration) {
+        self.queue.delay(delay, |core, due| core.requeue_at(self.id, due));
+    }
+
+    /// The item has failed: queues it after the delay that the limiter gives.
+    pub(crate) fn retry(&self) {
+        self.requeue_after(self.queue.next_try(&self.item));
+    }
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> Deref for Work<T> {

@@ -1,6 +1,12 @@
 //! What a queue knows of itself.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use crate::sync::Arc;
 
 /// What a [queue](super::WorkQueue) has measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +29,13 @@ pub struct Stats {
     pub longest_running: Duration,
 }
 
+/// What a queue has counted. It outlives the queue, so that nothing of it is missed.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) adds: AtomicU64,
+    pub(super) retries: AtomicU64,
+}
+
 #[cfg(feature = "prometheus")]
 impl Stats {
     /// The stats of two queues that go by one name.
@@ -38,16 +51,29 @@ impl Stats {
 }
 
 /// Asks a queue how it is doing, and does not keep it alive.
-pub struct Probe(Box<dyn Fn() -> Option<Stats> + Send + Sync>);
+pub struct Probe {
+    ask: Box<dyn Fn() -> Option<Stats> + Send + Sync>,
+    totals: Arc<Totals>,
+}
 
 impl Probe {
-    pub(super) fn new(ask: impl Fn() -> Option<Stats> + Send + Sync + 'static) -> Self {
-        Self(Box::new(ask))
+    pub(super) fn new(totals: Arc<Totals>, ask: impl Fn() -> Option<Stats> + Send + Sync + 'static) -> Self {
+        Self { ask: Box::new(ask), totals }
     }
 
     /// What the queue has measured, or `None` if it is gone.
     pub fn stats(&self) -> Option<Stats> {
-        (self.0)()
+        (self.ask)()
+    }
+
+    /// Items that were added since the queue was made; also when it is gone.
+    pub fn adds(&self) -> u64 {
+        self.totals.adds.load(Relaxed)
+    }
+
+    /// How often an item was retried; also when the queue is gone.
+    pub fn retries(&self) -> u64 {
+        self.totals.retries.load(Relaxed)
     }
 }
 

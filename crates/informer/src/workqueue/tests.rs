@@ -1,6 +1,6 @@
 //! The core against a naive model, over random histories. What tasks see of it is under `tests/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use informer_testing::histories;
 use proptest::prelude::*;
@@ -13,6 +13,8 @@ enum Step {
     Add(u8, i32),
     AddAfter(u8, i32, Moment),
     Take,
+    /// The worker that has had its item for the longest (or a later one) wants it again after a while.
+    Requeue(usize, Moment),
     /// The worker that has had its item for the longest (or a later one) is done.
     Done(usize),
     Advance(Moment),
@@ -27,6 +29,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (item, priority, 0..20_u64).prop_map(|(item, priority, delay)| Step::AddAfter(item, priority, delay)),
         6 => Just(Step::Take),
         5 => (0..4_usize).prop_map(Step::Done),
+        4 => (0..4_usize, 0..20_u64).prop_map(|(nth, delay)| Step::Requeue(nth, delay)),
         3 => (0..12_u64).prop_map(Step::Advance),
         1 => Just(Step::Close),
     ];
@@ -43,8 +46,8 @@ struct Model {
     taken: Vec<(u8, Moment)>,
     /// Priority, when it was added.
     again: BTreeMap<u8, (i32, Moment)>,
-    /// Item, when it is due, priority, in the order in which they were asked for.
-    delayed: Vec<(u8, Moment, i32)>,
+    /// Item, when it is due, priority, whether a worker wants it, in the order in which they were asked for.
+    delayed: Vec<(u8, Moment, i32, bool)>,
     adds: u64,
     closed: bool,
 }
@@ -70,16 +73,21 @@ impl Model {
     }
 
     fn add_after(&mut self, item: u8, priority: i32, due: Moment) {
-        match self.delayed.iter().position(|(delayed, ..)| *delayed == item) {
-            None => self.delayed.push((item, due, priority)),
+        match self.delayed.iter().position(|(delayed, .., wanted)| *delayed == item && !wanted) {
+            None => self.delayed.push((item, due, priority, false)),
             Some(at) => {
                 self.delayed[at].2 = priority.max(self.delayed[at].2);
                 if due < self.delayed[at].1 {
-                    let (_, _, priority) = self.delayed.remove(at);
-                    self.delayed.push((item, due, priority));
+                    let (_, _, priority, _) = self.delayed.remove(at);
+                    self.delayed.push((item, due, priority, false));
                 }
             }
         }
+    }
+
+    /// The delay that a worker wanted for an item is over.
+    fn unwanted(&mut self, item: u8) {
+        self.delayed.retain(|(delayed, .., wanted)| *delayed != item || !wanted);
     }
 
     fn promote(&mut self) {
@@ -88,7 +96,7 @@ impl Model {
             .filter(|at| self.delayed[*at].1 <= now)
             .min_by_key(|at| (self.delayed[*at].1, *at))
         {
-            let (item, due, priority) = self.delayed.remove(at);
+            let (item, due, priority, _) = self.delayed.remove(at);
             self.add(item, priority, due);
         }
     }
@@ -97,6 +105,7 @@ impl Model {
         let highest = self.queued.iter().map(|(_, priority, _)| *priority).max()?;
         let at = self.queued.iter().position(|(_, priority, _)| *priority == highest)?;
         let (item, _, since) = self.queued.remove(at);
+        self.unwanted(item);
         self.taken.push((item, self.now));
         Some((item, self.now - since))
     }
@@ -145,6 +154,17 @@ fn c34_the_queue_does_what_a_naive_one_does() {
                         assert_eq!(ids.insert(item, id), None, "two workers have {item}");
                     }
                 }
+                Step::Requeue(nth, delay) => {
+                    if let Some((item, _)) = model.taken.get(nth).copied() {
+                        let (due, before) = (model.now + delay, core.next_due());
+                        let earlier = core.requeue_at(ids[&item], due);
+                        assert_eq!(earlier, !model.closed && before.is_none_or(|before| due < before));
+                        if !model.closed {
+                            model.unwanted(item);
+                            model.delayed.push((item, due, 0, true));
+                        }
+                    }
+                }
                 Step::Done(nth) => {
                     if let Some((item, worked)) = model.done(nth) {
                         assert_eq!(core.done(ids.remove(&item).unwrap(), model.now), worked);
@@ -159,9 +179,10 @@ fn c34_the_queue_does_what_a_naive_one_does() {
             }
             assert_eq!(core.queued(), model.queued.len());
             assert_eq!(core.taken(), model.taken.len());
-            assert_eq!(core.delayed(), model.delayed.len());
+            let delayed: BTreeSet<u8> = model.delayed.iter().map(|(item, ..)| *item).collect();
+            assert_eq!(core.delayed(), delayed.len());
             assert_eq!(core.adds(), model.adds);
-            assert_eq!(core.next_due(), model.delayed.iter().map(|(_, due, _)| *due).min());
+            assert_eq!(core.next_due(), model.delayed.iter().map(|(_, due, ..)| *due).min());
             let unfinished: Vec<_> = model.taken.iter().map(|(_, since)| model.now - since).collect();
             let expected = (unfinished.iter().sum(), unfinished.iter().copied().max().unwrap_or(0));
             assert_eq!(core.unfinished(model.now), expected);
@@ -193,6 +214,11 @@ fn what_is_moved_again_and_again_leaves_nothing_behind() {
         core.add("ranked", round, 0);
         core.add_at("delayed", 0, 1_000_000 - round as Moment);
     }
-    assert_eq!((core.queued(), core.delayed()), (1, 1));
+    core.add("taken", 20_000, 0);
+    let id = core.take(0).unwrap().id;
+    for round in 0..10_000 {
+        core.requeue_at(id, 1_000_000 + round);
+    }
+    assert_eq!((core.queued(), core.delayed()), (1, 2));
     assert!(core.stale() < 200, "{} stale entries", core.stale());
 }

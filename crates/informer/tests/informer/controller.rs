@@ -35,16 +35,16 @@ use crate::{
     support::key,
 };
 
-type Ended = Result<(), ControllerError>;
+pub(crate) type Ended = Result<(), ControllerError>;
 
 /// A controller that runs.
-struct Running {
+pub(crate) struct Running {
     stop: CancellationToken,
     ended: JoinHandle<Ended>,
 }
 
 impl Running {
-    fn start<F, R>(controller: Controller, reconcile: F) -> Self
+    pub(crate) fn start<F, R>(controller: Controller, reconcile: F) -> Self
     where
         F: Fn(ObjectKey) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Action, String>> + Send + 'static,
@@ -63,10 +63,16 @@ impl Running {
         })
     }
 
-    async fn end(self) -> Ended {
+    pub(crate) async fn end(self) -> Ended {
         self.stop.cancel();
         self.ended.await.expect("it does not panic")
     }
+}
+
+/// With a limiter that counts in seconds.
+pub(crate) fn slow(controller: Controller) -> Controller {
+    let limiter = ItemExponential::new(Duration::from_secs(1), MINUTE);
+    controller.with_queue(WorkQueue::builder().limiter(limiter))
 }
 
 /// An informer that runs, of objects that a closure makes.
@@ -236,19 +242,17 @@ async fn c36_what_changes_does_not_wait_behind_what_existed() {
 async fn c36_a_failing_key_is_tried_again_later_and_later_until_it_succeeds() {
     let server = server(&["shop/a"]);
     let stage = Stage::synced(&server, informer(&server)).await;
-    let queue = WorkQueue::builder().limiter(ItemExponential::new(Duration::from_secs(1), MINUTE)).build();
     let failures = Log::default();
     let told = failures.clone();
-    let controller = Controller::new("configs").of(&stage.informer).with_queue(queue.clone()).on_failure(
-        move |key, failure| {
-            told.note(format!(
-                "{key}:{}×{}{}",
-                failure.error,
-                failure.times,
-                if failure.panicked { "!" } else { "" }
-            ));
-        },
-    );
+    let controller = slow(Controller::new("configs")).of(&stage.informer).on_failure(move |key, failure| {
+        told.note(format!(
+            "{key}:{}×{}{}",
+            failure.error,
+            failure.times,
+            if failure.panicked { "!" } else { "" }
+        ));
+    });
+    let queue = controller.queue();
     let times = Arc::new(Mutex::new(Vec::new()));
     let (began, noted) = (Instant::now(), Arc::clone(&times));
     let controller = Running::start(controller, move |_| {
@@ -426,10 +430,10 @@ async fn what_cannot_run_says_why() {
         text.starts_with("controller \"configs\" did not start, its caches were not complete after 60s: configs: not started"),
         "{text}"
     );
-    let queue = WorkQueue::new();
-    queue.shut_down();
+    let shut_down = controller();
+    shut_down.queue().shut_down();
     assert_eq!(
-        run(controller().with_queue(queue)).await,
+        run(shut_down).await,
         "the queue of controller \"configs\" is shut down already; a controller needs a new one to run again"
     );
     let stage = Stage::synced(&server, informer(&server)).await;

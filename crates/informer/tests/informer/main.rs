@@ -7,6 +7,7 @@ mod life;
 mod log_lines;
 mod namespaces;
 mod objects;
+mod outcomes;
 mod panics;
 mod problems;
 mod removal;

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use informer::leader::machine::{Action, Answer, Input, Machine, Record, Settings, Stored, Term};
+use informer::leader::machine::{Action, Answer, Input, Machine, Settings, Stored, Term};
 
 /// A moment of the simulation, in microseconds; nobody in it can see this clock.
 pub(crate) type Moment = u64;
@@ -22,8 +22,10 @@ pub(crate) struct Process {
     pub(crate) waiting: VecDeque<Input>,
     /// The number of the request that it waits for.
     pub(crate) request: Option<u64>,
-    /// The term that it believes to have.
-    pub(crate) term: Option<Term>,
+    /// The term of the Lease that it last heard of.
+    pub(crate) seen: Option<LeaseTerm>,
+    /// The term that it believes to have, and in which life of the Lease.
+    pub(crate) term: Option<(Term, Life)>,
     /// The number of the fenced write that is under way.
     pub(crate) writing: Option<u64>,
     /// It has resigned, or is about to have.
@@ -42,6 +44,7 @@ impl Process {
             paused_until: None,
             waiting: VecDeque::new(),
             request: None,
+            seen: None,
             term: None,
             writing: None,
             leaving: false,
@@ -61,6 +64,9 @@ impl Process {
     }
 
     pub(crate) fn handle(&mut self, now: Moment, input: Input) -> Vec<Action> {
+        if let Input::Answer(Answer::Lease(lease)) = &input {
+            self.seen = Some(LeaseTerm::of(lease));
+        }
         self.machine.handle(self.clock(now), self.wall_clock(now), input)
     }
 
@@ -79,7 +85,23 @@ impl Process {
 
     /// What the process would get if it asked for a fence: the token. Whether it runs or is paused makes no difference.
     pub(crate) fn fence(&self, now: Moment) -> Option<u64> {
-        self.term.filter(|term| term.holds(self.clock(now))).map(|term| term.token)
+        self.term.filter(|(term, _)| term.holds(self.clock(now))).map(|(term, _)| term.token)
+    }
+}
+
+/// A number for each time that the Lease is made.
+pub(crate) type Life = u64;
+
+/// A term, as the Lease tells it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LeaseTerm {
+    pub(crate) life: Life,
+    count: i32,
+}
+
+impl LeaseTerm {
+    fn of(lease: &Stored) -> Self {
+        Self { life: lease.uid.parse().expect("a number"), count: lease.record.count() }
     }
 }
 
@@ -87,7 +109,10 @@ impl Process {
 #[derive(Default)]
 pub(crate) struct Server {
     version: u64,
-    lease: Option<(Record, u64)>,
+    lease: Option<Stored>,
+    lives: Life,
+    /// The last term of the Lease that was last deleted, and when it was.
+    pub(crate) deleted: Option<(LeaseTerm, Moment)>,
     pub(crate) object: Object,
 }
 
@@ -99,12 +124,12 @@ pub(crate) struct Object {
 }
 
 impl Server {
-    pub(crate) fn lease(&self) -> Option<&Record> {
-        self.lease.as_ref().map(|(record, _)| record)
-    }
-
-    pub(crate) fn delete(&mut self) {
-        self.lease = None;
+    /// Deletes the Lease, if there is one.
+    pub(crate) fn delete(&mut self, now: Moment) -> bool {
+        let lease = self.lease.take();
+        self.deleted = lease.as_ref().map(|lease| (LeaseTerm::of(lease), now)).or(self.deleted);
+        self.version += u64::from(lease.is_some());
+        lease.is_some()
     }
 
     /// Carries out what a machine asks for.
@@ -113,23 +138,20 @@ impl Server {
         match (request, &self.lease) {
             (Action::Create(_), Some(_)) => return Answer::Conflict,
             (Action::Update(..), None) => return Answer::Absent,
-            (Action::Update(_, version), Some((_, current))) if *version != current.to_string() => {
+            (Action::Update(_, version), Some(current)) if *version != current.version => {
                 return Answer::Conflict;
             }
             // As a real server: a write that changes nothing makes no new version.
-            (Action::Update(record, _), Some((current, _))) if record == current => {}
+            (Action::Update(record, _), Some(current)) if *record == current.record => {}
             (Action::Update(record, _), Some(_)) | (Action::Create(record), None) => {
                 self.version = next;
-                self.lease = Some((record.clone(), next));
+                self.lives += u64::from(self.lease.is_none());
+                let (record, uid) = (record.clone(), self.lives.to_string());
+                self.lease = Some(Stored { record, uid, version: next });
             }
             _ => {}
         }
-        match &self.lease {
-            Some((record, version)) => {
-                Answer::Lease(Stored { record: record.clone(), version: version.to_string() })
-            }
-            None => Answer::Absent,
-        }
+        self.lease.clone().map_or(Answer::Absent, Answer::Lease)
     }
 
     /// Replaces the object if nobody did since it was read. Whether it was done.

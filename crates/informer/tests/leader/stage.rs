@@ -15,13 +15,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What happened, in order.
+/// What happened, in order, and the tokens of all terms.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<u64>>>);
 
 impl Log {
     pub(crate) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
+    }
+
+    /// Counts a term, whose token must be greater than those before it.
+    pub(crate) fn count(&self, token: u64) -> usize {
+        let mut tokens = self.1.lock().unwrap();
+        assert!(tokens.last().is_none_or(|last| *last < token), "{token} after {tokens:?}");
+        tokens.push(token);
+        tokens.len()
     }
 
     /// What was noted since the last time.
@@ -61,7 +69,7 @@ impl Candidate {
         let (started, stopped, seen) = (log.clone(), log.clone(), log.clone());
         let callbacks = Callbacks::new()
             .on_started(move |leadership| {
-                started.note(format!("{name} leads {}", leadership.token()));
+                started.note(format!("{name} leads {}", started.count(leadership.token())));
                 let dropped = NotedDrop(started.clone(), format!("{name} drops"));
                 async move {
                     let _dropped = dropped;
@@ -97,7 +105,9 @@ impl Drop for NotedDrop {
 }
 
 pub(crate) fn election(server: &ApiServer, identity: &str) -> Builder {
-    LeaderElection::builder(server.client(), "default", "boss").identity(identity).seed(7)
+    let election = LeaderElection::builder(server.client(), "default", "boss").identity(identity).seed(7);
+    // Most work in these tests would go on for ever.
+    election.grace(Duration::ZERO)
 }
 
 pub(crate) fn leases(server: &ApiServer) -> Api<Lease> {

@@ -126,17 +126,13 @@ async fn a_leader_whose_lease_was_taken_or_emptied_by_hand_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_its_deletion_the_lease_is_made_anew_when_nobody_can_lead_any_more_and_tokens_go_on() {
+async fn c35_after_its_deletion_the_lease_is_made_anew_when_nobody_can_lead_any_more_and_its_count_goes_on() {
     let (server, log) = (ApiServer::builder().build(), Log::default());
     let ann = Candidate::start(&server, "ann", &log);
     log.heard("ann leads 1").await;
     let bob = Candidate::start(&server, "bob", &log);
     seconds(5).await;
-    assert!(server.discard(
-        "coordination.k8s.io",
-        "leases",
-        &ObjectKey::new(Some("default"), "boss").unwrap()
-    ));
+    delete_lease(&server);
     log.take();
     log.heard("ann: the term is over: the Lease was deleted").await;
     let waited = took(async {
@@ -147,6 +143,27 @@ async fn after_its_deletion_the_lease_is_made_anew_when_nobody_can_lead_any_more
     .await;
     assert!((12.0..26.0).contains(&waited), "{waited}");
     assert!(ann.observer.is_leader() != bob.observer.is_leader());
+    ann.end().await;
+    bob.end().await;
+}
+
+fn delete_lease(server: &ApiServer) {
+    let boss = ObjectKey::new(Some("default"), "boss").unwrap();
+    assert!(server.discard("coordination.k8s.io", "leases", &boss));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c35_who_makes_the_lease_anew_at_once_because_it_saw_none_has_a_greater_token() {
+    let (server, log) = (ApiServer::builder().build(), Log::default());
+    let ann = Candidate::start(&server, "ann", &log);
+    log.heard("ann leads 1").await;
+    delete_lease(&server);
+    let bob = Candidate::start(&server, "bob", &log);
+    // The log takes no token that is not greater than those before it.
+    log.heard("bob leads 2").await;
+    log.heard("ann: the term is over: \"bob\" has taken the Lease").await;
+    assert!(ann.observer.health().token < bob.observer.health().token);
+    assert_eq!(spec(&server).await.lease_transitions, Some(1), "the count of a new Lease");
     ann.end().await;
     bob.end().await;
 }
@@ -193,14 +210,15 @@ async fn a_leader_whose_renewal_hangs_tries_again_in_time_on_a_slow_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_number_that_was_raised_by_hand_is_followed_by_a_greater_one() {
+async fn a_count_that_was_raised_by_hand_goes_on_from_there() {
     let (server, log) = (ApiServer::builder().build(), Log::default());
     let ann = Candidate::start(&server, "ann", &log);
     log.heard("ann leads 1").await;
     let mut lease = leases(&server).get("boss").await.unwrap();
     lease.spec.get_or_insert_default().lease_transitions = Some(41);
     leases(&server).replace("boss", &PostParams::default(), &lease).await.unwrap();
-    log.heard("ann leads 42").await;
+    log.heard("ann leads 2").await;
+    assert_eq!(spec(&server).await.lease_transitions, Some(42));
     ann.end().await;
 }
 

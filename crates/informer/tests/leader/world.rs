@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BTreeSet, BinaryHeap, HashMap},
     fmt::Display,
     time::Duration,
 };
@@ -14,7 +14,7 @@ use informer::leader::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use crate::cast::{Moment, Object, Process, Server};
+use crate::cast::{LeaseTerm, Life, Moment, Object, Process, Server};
 
 const SECOND: u64 = 1_000_000;
 const TIMES: [Times; 4] = [
@@ -56,8 +56,13 @@ pub(crate) struct World {
     outage_until: Moment,
     /// Nothing goes wrong any more.
     calm: bool,
-    /// The highest token that a term began with.
-    highest: u64,
+    /// The tokens that terms began with.
+    tokens: BTreeSet<u64>,
+    /// The latest life of the Lease in which a term began.
+    life: Life,
+    /// Until then a leader of an earlier life may have a valid fence too: the Lease was deleted under it, and made anew by one that
+    /// had not seen its term.
+    excused_until: Moment,
     pub(crate) terms: u64,
     pub(crate) writes: u64,
     pub(crate) refused: u64,
@@ -69,6 +74,8 @@ enum Event {
         from: usize,
         request: u64,
         action: Action,
+        /// The term that the process had last heard of when it sent this.
+        seen: Option<LeaseTerm>,
     },
     Answer {
         to: usize,
@@ -122,7 +129,9 @@ impl World {
             numbers: 0,
             outage_until: 0,
             calm: false,
-            highest: 0,
+            tokens: BTreeSet::new(),
+            life: 0,
+            excused_until: 0,
             terms: 0,
             writes: 0,
             refused: 0,
@@ -149,9 +158,13 @@ impl World {
         let patience =
             (renew / 2 + lease + retry.mul_f64(2.2) * 3).mul_f64(self.drift()) + Duration::from_secs(1);
         let limit = self.now + patience.as_micros() as u64;
-        self.run_until(limit, |world| world.processes.iter().any(|one| one.fence(world.now).is_some()));
-        let leads = self.processes.iter().any(|one| one.fence(self.now).is_some());
-        assert!(leads, "nobody leads {patience:?} after all went well again");
+        // Who leads can write: an object of which the leader has too small a token would refuse it for ever.
+        let leads = |world: &Self| {
+            let fences = world.processes.iter().filter_map(|one| one.fence(world.now));
+            fences.max().is_some_and(|token| token >= world.server.object.token)
+        };
+        self.run_until(limit, leads);
+        assert!(leads(self), "nobody leads {patience:?} after all went well again");
     }
 
     pub(crate) fn told(self) -> Vec<String> {
@@ -215,17 +228,21 @@ impl World {
             Action::Get | Action::Create(_) | Action::Update(..) => {
                 let request = self.numbers;
                 process.request = Some(request);
-                let delay = self.delay();
-                self.plan(delay, Event::Request { from: index, request, action });
+                let (seen, delay) = (process.seen, self.delay());
+                self.plan(delay, Event::Request { from: index, request, action, seen });
             }
             Action::Abandon => process.request = None,
             Action::Gained(term) => {
-                process.term = Some(term);
-                assert!(term.token > self.highest, "term {} after term {}", term.token, self.highest);
-                (self.highest, self.terms) = (term.token, self.terms + 1);
+                let life = process.seen.expect("the Lease that it leads by").life;
+                process.term = Some((term, life));
+                // Also of a term that begins late, in an earlier life of the Lease.
+                let greater = self.tokens.last().is_none_or(|last| term.token > *last);
+                assert_eq!(greater, life >= self.life, "term {} after {:?}", term.token, self.tokens.last());
+                assert!(self.tokens.insert(term.token), "two terms have the token {}", term.token);
+                (self.life, self.terms) = (self.life.max(life), self.terms + 1);
                 self.plan_write(index);
             }
-            Action::Renewed(term) => process.term = Some(term),
+            Action::Renewed(term) => process.term = process.term.map(|(_, life)| (term, life)),
             // The work is dropped. What it has put into tasks of its own goes on.
             Action::Lost(_) => {
                 process.term = None;
@@ -237,11 +254,14 @@ impl World {
 
     /// What must hold at every moment.
     fn check(&self) {
-        let valid: Vec<_> =
-            self.processes.iter().filter_map(|one| Some((&one.name, one.fence(self.now)?))).collect();
+        let valid = |one: &Process| Some((one.name.clone(), one.fence(self.now)?, one.term?.1));
+        let mut valid: Vec<_> = self.processes.iter().filter_map(valid).collect();
+        if self.now < self.excused_until {
+            valid.retain(|(.., life)| *life == self.life);
+        }
         assert!(valid.len() <= 1, "two fences at once: {valid:?}");
-        if let Some((name, token)) = valid.first() {
-            assert_eq!(*token, self.highest, "{name} has a valid fence after a later term began");
+        if let Some((name, token, _)) = valid.first() {
+            assert_eq!(Some(token), self.tokens.last(), "{name} has a valid fence after a later term began");
         }
     }
 
@@ -304,7 +324,7 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Request { from, request, action } => self.serve(from, request, &action),
+            Event::Request { from, request, action, seen } => self.serve(from, request, &action, seen),
             Event::Answer { to, request, answer } => {
                 let process = &mut self.processes[to];
                 if process.request == Some(request) {
@@ -338,9 +358,15 @@ impl World {
         }
     }
 
-    fn serve(&mut self, from: usize, request: u64, action: &Action) {
+    fn serve(&mut self, from: usize, request: u64, action: &Action, seen: Option<LeaseTerm>) {
         let lost = self.now < self.outage_until || (!self.calm && self.rng.random_bool(0.05));
         let answer = if lost { None } else { Some(self.server.answer(action)) };
+        let made = matches!((action, &answer), (Action::Create(_), Some(Answer::Lease(_))));
+        if let Some((term, at)) = self.server.deleted.filter(|(term, _)| made && seen != Some(*term)) {
+            let longest = self.times.iter().map(|times| times.renew).max().unwrap_or_default();
+            self.excused_until = at + longest.mul_f64(self.drift()).as_micros() as u64;
+            self.tell(format_args!("the Lease is made by one who has not seen {term:?}"));
+        }
         let unheard = !self.calm && self.rng.random_bool(0.05);
         let answer = match answer.filter(|_| !unheard) {
             Some(answer) => answer,
@@ -420,7 +446,7 @@ impl World {
                 self.outage_until = self.now + self.rng.random_range(1..20) * SECOND;
                 self.tell("the server cannot be reached for a while");
             }
-            6 => self.delete(),
+            6 => self.delete(index),
             7 => self.resign(index),
             8 => self.restart(index),
             _ => self.processes[index].stop_wall_clock(self.now),
@@ -457,32 +483,27 @@ impl World {
         }
     }
 
-    /// Somebody deletes the Lease. That nothing is lost by it is promised if all who take part have seen the term before.
-    fn delete(&mut self) {
-        let Some(token) = self.server.lease().map(|lease| lease.token()) else { return };
-        let creating = |event: &Event| matches!(event, Event::Request { action: Action::Create(_), .. });
-        let seen = self.processes.iter().all(|one| one.machine.highest_token() == token && !one.leaving);
-        if seen && !self.under_way.values().any(creating) {
+    /// Somebody deletes the Lease, and sometimes starts a process anew, which has not seen it then.
+    fn delete(&mut self, index: usize) {
+        if self.server.delete(self.now) {
             self.tell("somebody deletes the Lease");
-            self.server.delete();
+            if self.rng.random_bool(0.3) {
+                self.restart(index);
+            }
         }
     }
 
     /// The work of a process ends and it gives the Lease back; some time later it is started again.
     fn resign(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        let remembered = self.server.lease().is_some();
-        if remembered && process.paused_until.is_none() && !process.leaving && process.writing.is_none() {
+        if process.paused_until.is_none() && !process.leaving && process.writing.is_none() {
             process.leaving = true;
             self.act(index, Input::Resign);
         }
     }
 
-    /// A process dies, or has ended, and is started anew. It remembers nothing: the Lease has to.
+    /// A process dies, or has ended, and is started anew. It remembers nothing.
     fn restart(&mut self, index: usize) {
-        if self.server.lease().is_none() {
-            return;
-        }
         self.processes[index] = self.process(index);
         self.act(index, Input::Start);
     }

@@ -76,7 +76,7 @@ pub enum Action {
     /// Create the Lease.
     Create(Record),
     /// Write the Lease over the one of this version.
-    Update(Record, String),
+    Update(Record, u64),
     /// Give up the request that is under way.
     Abandon,
     /// Somebody leads who did not before.
@@ -98,7 +98,7 @@ pub enum Action {
 /// A term of leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// What tells this term from all others; a later term has a greater one.
+    /// What tells this term from all others: the version of the Lease that it began with. A later term has a greater one.
     pub token: u64,
     /// When it ends unless it is renewed.
     pub valid_until: Duration,
@@ -127,8 +127,8 @@ pub struct Machine {
     fresh: bool,
     /// There may have been a Lease: one was seen, or its creation was asked for and not refused.
     known: bool,
-    /// The highest token that was seen.
-    highest: u64,
+    /// The highest count of terms that was seen.
+    highest: i32,
     /// The newest term that was asked for, granted or not.
     claim: Option<Claim>,
     /// Who was last told to lead.
@@ -155,7 +155,7 @@ struct Request {
     purpose: Purpose,
     sent: Duration,
     /// The version that it is to replace.
-    version: Option<String>,
+    version: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -167,10 +167,14 @@ enum Purpose {
 }
 
 /// What only this process can have written into the Lease.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Claim {
-    token: u64,
+    transitions: i32,
     acquired: i64,
+    /// The version that it is to replace, if it does not make the Lease.
+    version: Option<u64>,
+    /// The Lease that it is in, as far as that is known.
+    uid: Option<String>,
 }
 
 impl Machine {
@@ -230,11 +234,6 @@ impl Machine {
             Role::Leading(term) => Some(attempt.min(term.valid_until)),
             Role::Releasing { until } => Some(attempt.min(until)),
         }
-    }
-
-    /// The highest token that was seen.
-    pub fn highest_token(&self) -> u64 {
-        self.highest
     }
 
     /// How long a request may take: a leader whose request hangs can try once more.

@@ -9,7 +9,7 @@ pub struct Record {
     pub holder: Option<String>,
     /// For how many seconds after a change nobody else may take it.
     pub duration_seconds: Option<i32>,
-    /// How often it was acquired: the token of the term.
+    /// How often it was acquired, for people to read: a Lease that is made anew may begin anew.
     pub transitions: Option<i32>,
     /// When it was acquired, in microseconds of the holder's wall clock. It is compared for equality only.
     pub acquired: Option<i64>,
@@ -22,8 +22,10 @@ pub struct Record {
 pub struct Stored {
     /// What it says.
     pub record: Record,
-    /// Its `resourceVersion`.
-    pub version: String,
+    /// Its `uid`: one that was deleted and made anew has another.
+    pub uid: String,
+    /// Its `resourceVersion`, which grows with every write, over a deletion too. The one that a term began with is its token.
+    pub version: u64,
 }
 
 impl Record {
@@ -38,8 +40,8 @@ impl Record {
         seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
 
-    /// The token of the term; nonsense counts as none.
-    pub fn token(&self) -> u64 {
-        self.transitions.and_then(|transitions| transitions.try_into().ok()).unwrap_or_default()
+    /// How often it was acquired; nonsense counts as never.
+    pub fn count(&self) -> i32 {
+        self.transitions.filter(|transitions| *transitions > 0).unwrap_or_default()
     }
 }

@@ -27,14 +27,17 @@ impl Machine {
         match answer {
             Answer::Lease(stored) => {
                 // A write that left the version as it was changed nothing that others could see.
-                let written =
-                    self.is_own(&stored.record) && request.version.as_ref() != Some(&stored.version);
+                let written = self.is_own(&stored) && request.version != Some(stored.version);
+                let (uid, version) = (stored.uid.clone(), stored.version);
                 self.observe(now, Some(stored), actions);
                 match request.purpose {
                     Purpose::Look => self.decide(now, wall, actions),
                     Purpose::Release => self.end(actions),
                     Purpose::Acquire | Purpose::Renew if written => {
-                        self.granted(now, wall, &request, actions);
+                        if let Some(claim) = &mut self.claim {
+                            claim.uid = Some(uid);
+                        }
+                        self.granted(now, wall, &request, version, actions);
                     }
                     Purpose::Acquire | Purpose::Renew => {
                         self.failed(now, &request, Problem::NotWritten, actions);
@@ -77,12 +80,18 @@ impl Machine {
         }
     }
 
-    /// The server has written what this candidate asked for.
-    fn granted(&mut self, now: Duration, wall: i64, request: &Request, actions: &mut Vec<Action>) {
+    /// The server has written what this candidate asked for, as this version.
+    fn granted(
+        &mut self,
+        now: Duration,
+        wall: i64,
+        request: &Request,
+        version: u64,
+        actions: &mut Vec<Action>,
+    ) {
         // From the moment of sending: when exactly the server wrote it, and so how long others wait, is not known.
         let valid_until = request.sent.saturating_add(self.settings.renew_deadline);
-        let token = self.claim.map_or(0, |claim| claim.token);
-        let term = Term { token, valid_until };
+        let term = Term { token: version, valid_until };
         match self.role {
             Role::Releasing { .. } => return self.decide(now, wall, actions),
             Role::Candidate if !term.holds(now) => {}
@@ -90,7 +99,8 @@ impl Machine {
                 self.role = Role::Leading(term);
                 actions.extend([Action::Recovered, Action::Gained(term)]);
             }
-            Role::Leading(_) => {
+            Role::Leading(Term { token, .. }) => {
+                let term = Term { token, valid_until };
                 self.role = Role::Leading(term);
                 actions.extend([Action::Recovered, Action::Renewed(term)]);
             }
@@ -102,13 +112,17 @@ impl Machine {
     /// Does what follows from what was seen just now.
     pub(super) fn decide(&mut self, now: Duration, wall: i64, actions: &mut Vec<Action>) {
         let Some(sight) = &self.sight else { return self.wait(now) };
-        let own = sight.lease.as_ref().filter(|lease| self.is_own(&lease.record)).cloned();
+        let own = self.own(sight).cloned();
         match (self.role, own) {
-            (Role::Leading(_), Some(lease)) => self.renew(now, wall, lease, actions),
-            (Role::Leading(_), None) => {
-                let why = match sight.record() {
+            // A server that was restored from a backup may count from before the term.
+            (Role::Leading(term), Some(lease)) if lease.version >= term.token => {
+                self.renew(now, wall, lease, actions);
+            }
+            (Role::Leading(_), _) => {
+                let why = match sight.record().map(Record::holder) {
                     None => Lost::Deleted,
-                    Some(record) => Lost::Taken { by: record.holder().map(str::to_owned) },
+                    Some(Some(holder)) if holder == self.settings.identity => Lost::Replaced,
+                    Some(holder) => Lost::Taken { by: holder.map(str::to_owned) },
                 };
                 self.lose(now, why, actions);
             }
@@ -128,24 +142,21 @@ impl Machine {
     }
 
     fn acquire(&mut self, now: Duration, wall: i64, actions: &mut Vec<Action>) {
-        let token = self.highest.saturating_add(1);
-        let Ok(transitions) = i32::try_from(token) else {
-            actions.push(Action::Report(Problem::TokensExhausted));
-            return self.wait(now);
-        };
+        // What has come to its end begins anew: nothing depends on it.
+        let transitions = self.highest.checked_add(1).unwrap_or(1);
         // An attempt that is repeated is the same claim, so that it is recognised whichever of them was carried out.
-        let claim =
-            self.claim.filter(|claim| claim.token == token).unwrap_or(Claim { token, acquired: wall });
-        self.claim = Some(claim);
+        let repeated = self.claim.take_if(|claim| claim.transitions == transitions);
+        let acquired = repeated.map_or(wall, |claim| claim.acquired);
         let lease = self.sight.as_ref().and_then(|sight| sight.lease.as_ref());
+        let (version, uid) = lease.map(|lease| (lease.version, lease.uid.clone())).unzip();
+        self.claim = Some(Claim { transitions, acquired, version, uid });
         let record = Record {
             holder: Some(self.settings.identity.clone()),
             duration_seconds: Some(seconds(self.settings.lease_duration)),
             transitions: Some(transitions),
-            acquired: Some(claim.acquired),
+            acquired: Some(acquired),
             renewed: Some(wall),
         };
-        let version = lease.map(|lease| lease.version.clone());
         self.write(Purpose::Acquire, now, record, version, actions);
     }
 
@@ -169,11 +180,11 @@ impl Machine {
         purpose: Purpose,
         now: Duration,
         record: Record,
-        version: Option<String>,
+        version: Option<u64>,
         actions: &mut Vec<Action>,
     ) {
         self.fresh = false;
-        self.request = Some(Request { purpose, sent: now, version: version.clone() });
+        self.request = Some(Request { purpose, sent: now, version });
         actions.push(match version {
             Some(version) => Action::Update(record, version),
             None => Action::Create(record),

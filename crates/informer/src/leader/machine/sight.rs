@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Action, Claim, Machine, Record, Stored};
+use super::{Action, Machine, Record, Stored};
 
 /// The Lease as it was last seen.
 #[derive(Debug)]
@@ -17,27 +17,26 @@ pub(super) struct Sight {
 
 impl Machine {
     pub(super) fn observe(&mut self, now: Duration, lease: Option<Stored>, actions: &mut Vec<Action>) {
-        let record = lease.as_ref().map(|lease| &lease.record);
-        if let Some(record) = record {
+        if let Some(stored) = &lease {
             self.known = true;
-            self.highest = self.highest.max(record.token());
+            self.highest = self.highest.max(stored.record.count());
             // Somebody else was faster. Should the claim be written all the same, it does not count any more.
-            let beaten = |claim: &mut Claim| record.token() >= claim.token;
-            if !self.is_own(record) {
-                self.claim.take_if(beaten);
+            if !self.is_own(stored) {
+                self.claim.take_if(|claim| claim.version != Some(stored.version));
             }
-            let holder = record.holder();
+            let holder = stored.record.holder();
             if holder.is_some() && holder != self.leader.as_deref() {
                 self.leader = holder.map(str::to_owned);
                 actions.extend(self.leader.clone().map(Action::NewLeader));
             }
         }
-        let before = self.sight.take();
-        let own = self.settings.lease_duration;
-        let unchanged = before.as_ref().filter(|before| before.record() == record);
-        let (since, patience) = match (unchanged, record) {
+        let (before, own) = (self.sight.take(), self.settings.lease_duration);
+        let says =
+            |lease: &Option<Stored>| lease.as_ref().map(|lease| (lease.record.clone(), lease.uid.clone()));
+        let unchanged = before.as_ref().filter(|before| says(&before.lease) == says(&lease));
+        let (since, patience) = match (unchanged, &lease) {
             (Some(before), _) => (before.since, before.patience),
-            (None, Some(record)) => (now, record.duration().unwrap_or(own)),
+            (None, Some(lease)) => (now, lease.record.duration().unwrap_or(own)),
             // Who held it when it was deleted may lead on for a while.
             (None, None) => (now, before.map_or(own, |before| before.patience.max(own))),
         };
@@ -51,16 +50,23 @@ impl Machine {
         match sight.record() {
             None => expired || !self.known,
             // A term of this very process is over when it is a candidate.
-            Some(record) => expired || record.holder().is_none() || self.is_own(record),
+            Some(record) => expired || record.holder().is_none() || self.own(sight).is_some(),
         }
     }
 
-    /// Whether this process has written the record, and not one before it with the same identity.
-    pub(super) fn is_own(&self, record: &Record) -> bool {
-        self.claim.is_some_and(|claim| {
+    /// The Lease in sight, if it is this process's.
+    pub(super) fn own<'a>(&self, sight: &'a Sight) -> Option<&'a Stored> {
+        sight.lease.as_ref().filter(|lease| self.is_own(lease))
+    }
+
+    /// Whether this process has written what the Lease says, and not one before it with the same identity, and into this very
+    /// Lease: one that was brought back after a deletion may say the same.
+    pub(super) fn is_own(&self, Stored { record, uid, .. }: &Stored) -> bool {
+        self.claim.as_ref().is_some_and(|claim| {
             record.holder() == Some(&self.settings.identity)
-                && record.token() == claim.token
+                && record.transitions == Some(claim.transitions)
                 && record.acquired == Some(claim.acquired)
+                && claim.uid.as_ref().is_none_or(|known| known == uid)
         })
     }
 }
