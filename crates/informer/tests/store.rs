@@ -270,7 +270,10 @@ fn refiling(values: usize) -> Duration {
 
 #[test]
 fn c17_an_object_with_very_many_values_costs_as_many_steps() {
-    // Comparing each with each would be ten thousand million steps.
-    let took = refiling(100_000);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    // A hundred times the values: a hundred times the steps and some waiting for memory, or ten thousand times the
+    // steps if each were compared with each. The best of several in turns: machines are noisy.
+    let runs = (0..5).map(|_| (refiling(1_000), refiling(100_000)));
+    let (few, many): (Vec<_>, Vec<_>) = runs.unzip();
+    let (few, many) = (few.into_iter().min().unwrap(), many.into_iter().min().unwrap());
+    assert!(many < 2_000 * few, "{few:?} for 1,000 values, {many:?} for 100,000");
 }
