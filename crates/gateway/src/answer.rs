@@ -55,7 +55,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An error in the shape of the original's routes.
+/// An error in the shape of the routes in `plain_lists`.
 pub(crate) struct Msg(pub(crate) Status);
 
 impl From<Status> for Msg {

@@ -29,7 +29,7 @@ use crate::{
     app::{App, StreamLimits, Streams, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
     cache::{Cache, CacheLimits, Secrets},
     guard::{AllowedHost, Guard},
-    listener::{self, Limits, Seats},
+    listener::{self, ConnectionLimits, Limits},
     metrics::{Present, RequestMetrics, Tally},
     pages::Pages,
     process::ProcessMetrics,
@@ -78,7 +78,7 @@ struct Options {
     tls: Option<Tls>,
     hosts: Vec<AllowedHost>,
     connections: Limits,
-    seats: Arc<Seats>,
+    connection_limits: Arc<ConnectionLimits>,
 }
 
 /// Builds a [`Gateway`].
@@ -192,8 +192,9 @@ impl GatewayBuilder {
             Auth::None => Access::Open,
             Auth::Kubernetes => Access::Kubernetes(Arc::new(Reviewer::new(self.client.clone()))),
         };
-        let (streams, seats) = (Arc::new(Streams::new(self.streams)), Seats::new(&self.connections));
-        let present = Present { streams: Arc::clone(&streams), connections: Arc::clone(&seats) };
+        let (streams, connection_limits) =
+            (Arc::new(Streams::new(self.streams)), ConnectionLimits::new(&self.connections));
+        let present = Present { streams: Arc::clone(&streams), connections: Arc::clone(&connection_limits) };
         registry.register_collector(Box::new(present));
         registry.register_collector(Box::new(ProcessMetrics));
         let app = App {
@@ -218,7 +219,7 @@ impl GatewayBuilder {
             stop,
         };
         let Self { auth, tls, hosts, connections, .. } = self;
-        let options = Options { auth, tls, hosts, connections, seats };
+        let options = Options { auth, tls, hosts, connections, connection_limits };
         Ok(Gateway { app: Arc::new(app), options: Arc::new(options) })
     }
 }
@@ -294,9 +295,10 @@ impl Gateway {
     /// sent gets some seconds to end.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), ServeError> {
         let router = self.router(listener.local_addr()?)?;
-        let Options { tls, connections, seats, .. } = &*self.options;
-        let (seats, stop) = (Arc::clone(seats), self.app.stop.clone());
-        let serving = listener::serve(listener, tls.clone(), router, connections.clone(), seats, stop);
+        let Options { tls, connections, connection_limits, .. } = &*self.options;
+        let (connection_limits, stop) = (Arc::clone(connection_limits), self.app.stop.clone());
+        let serving =
+            listener::serve(listener, tls.clone(), router, connections.clone(), connection_limits, stop);
         tokio::select! {
             () = serving => {}
             () = self.housekeeping() => {}

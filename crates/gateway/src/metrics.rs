@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{app::Streams, listener::Seats};
+use crate::{app::Streams, listener::ConnectionLimits};
 
 /// The upper ends of what answers take, in seconds.
 const SECONDS: [f64; 10] = [0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
@@ -64,7 +64,7 @@ impl RequestMetrics {
 /// Who is there now.
 pub(crate) struct Present {
     pub(crate) streams: Arc<Streams>,
-    pub(crate) connections: Arc<Seats>,
+    pub(crate) connections: Arc<ConnectionLimits>,
 }
 
 impl fmt::Debug for Present {

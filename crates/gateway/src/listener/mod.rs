@@ -1,11 +1,11 @@
 //! The port: connections in, requests to the router, and an end to those who only want to hold a place.
 //!
-//! In: a socket that listens, the router, a token that ends it all. Every connection has a seat, every wait has a limit:
-//! for TLS, for the head of a request, for a client that does not read. Who comes when all seats are taken is told so.
+//! In: a socket that listens, the router, a token that ends it all. Every connection has a permit, every wait has a limit:
+//! for TLS, for the head of a request, for a client that does not read. Who comes when there is no permit left is told so.
 
+mod connection_limits;
 mod multiplex;
-mod patience;
-mod seats;
+mod write_timeout;
 
 use std::{
     convert::Infallible,
@@ -41,10 +41,10 @@ use crate::{
     log_limit::LogLimit,
     tls::{self, Tls},
 };
+pub(crate) use connection_limits::ConnectionLimits;
+use connection_limits::{Full, Permit};
 use multiplex::{Answers, Verdict};
-use patience::Patient;
-pub(crate) use seats::Seats;
-use seats::{Full, Seat};
+use write_timeout::WriteTimeout;
 
 /// The longest head of a request. The guard allows less; this is what is read to be able to say so.
 const HEAD_BUFFER: usize = 64 * 1024;
@@ -53,7 +53,7 @@ const HEAD_BUFFER: usize = 64 * 1024;
 const AT_A_TIME: u32 = 100;
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// How long somebody without a seat has for a request to refuse.
+/// How long somebody without a permit has for a request to refuse.
 const REFUSAL: Duration = Duration::from_secs(2);
 
 /// How long to wait when the system has no more files: others have to close theirs first.
@@ -72,7 +72,7 @@ pub(crate) struct Limits {
     pub(crate) by_address: usize,
     /// For the handshake of TLS.
     pub(crate) handshake: Duration,
-    /// For the whole head of the next request, from the end of the one before. Who sends nothing holds a seat as well
+    /// For the whole head of the next request, from the end of the one before. Who sends nothing holds a permit as well
     /// as who sends a byte now and then, so there is one limit for both.
     pub(crate) head: Duration,
     /// For a client that takes nothing of an answer.
@@ -124,13 +124,13 @@ pub(crate) async fn serve(
     tls: Option<Tls>,
     service: Router,
     limits: Limits,
-    seats: Arc<Seats>,
+    connection_limits: Arc<ConnectionLimits>,
     shutdown: CancellationToken,
 ) {
-    let house = Arc::new(House { tls, service, limits, seats, shutdown });
+    let server = Arc::new(Server { tls, service, limits, connection_limits, shutdown });
     let log = LogLimit::default();
     let mut connections = JoinSet::new();
-    while let Some(accepted) = house.shutdown.run_until_cancelled(listener.accept()).await {
+    while let Some(accepted) = server.shutdown.run_until_cancelled(listener.accept()).await {
         // Those that have ended.
         while connections.try_join_next().is_some() {}
         let (stream, peer) = match accepted {
@@ -140,19 +140,19 @@ pub(crate) async fn serve(
                 if let Some(suppressed) = log.admit("accept") {
                     tracing::warn!(%error, suppressed, "cannot accept connections, trying again in a second");
                 }
-                house.shutdown.run_until_cancelled(tokio::time::sleep(OUT_OF_FILES)).await;
+                server.shutdown.run_until_cancelled(tokio::time::sleep(OUT_OF_FILES)).await;
                 continue;
             }
         };
-        let seat = house.seats.take(peer.ip());
-        let full = seat.as_ref().map_or_else(|full| Some(*full), |seat| seat.full);
+        let permit = server.connection_limits.take(peer.ip());
+        let full = permit.as_ref().map_or_else(|full| Some(*full), |permit| permit.full);
         if let Some(full) = full
             && let Some(suppressed) = log.admit(full.reason())
         {
             tracing::warn!(client = %peer.ip(), suppressed, "a connection was refused: {}", full.reason());
         }
-        if let Ok(seat) = seat {
-            connections.spawn(Arc::clone(&house).receive(stream, peer, seat));
+        if let Ok(permit) = permit {
+            connections.spawn(Arc::clone(&server).receive(stream, peer, permit));
         }
     }
     drop(listener);
@@ -160,34 +160,34 @@ pub(crate) async fn serve(
 }
 
 /// What all connections have in common.
-struct House {
+struct Server {
     tls: Option<Tls>,
     service: Router,
     limits: Limits,
-    seats: Arc<Seats>,
+    connection_limits: Arc<ConnectionLimits>,
     shutdown: CancellationToken,
 }
 
-impl House {
-    async fn receive(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, seat: Seat) {
+impl Server {
+    async fn receive(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, permit: Permit) {
         // Without this an event waits for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
         let Ok(local) = stream.local_addr() else { return };
         let Some(tls) = &self.tls else {
-            return self.converse(TokioIo::new(stream), peer, local, &seat).await;
+            return self.converse(TokioIo::new(stream), peer, local, &permit).await;
         };
         let handshake = timeout(self.limits.handshake, tls.acceptor().accept(stream));
         match self.shutdown.run_until_cancelled(handshake).await {
             Some(Ok(Ok(stream))) => match stream.get_ref().1.alpn_protocol() {
                 Some(tls::HTTP_2) => self.multiplex(TokioIo::new(stream), peer, local).await,
-                _ => self.converse(TokioIo::new(stream), peer, local, &seat).await,
+                _ => self.converse(TokioIo::new(stream), peer, local, &permit).await,
             },
             Some(Ok(Err(error))) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
             Some(Err(_)) | None => tracing::debug!(%peer, "a TLS handshake did not end"),
         }
     }
 
-    /// Answers the requests of one connection of HTTP/2, each of which has a seat of its own.
+    /// Answers the requests of one connection of HTTP/2, each of which has a permit of its own.
     async fn multiplex<IO>(&self, io: IO, peer: SocketAddr, local: SocketAddr)
     where
         IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -195,13 +195,13 @@ impl House {
         let answers = Arc::new(Answers::default());
         let service = service_fn(|mut request: Request<Incoming>| {
             let (mut router, answers) = (self.service.clone(), Arc::clone(&answers));
-            let seat = self.seats.take(peer.ip());
+            let permit = self.connection_limits.take(peer.ip());
             async move {
-                let open = match seat {
-                    Ok(Seat { full: Some(full), .. }) | Err(full) => {
+                let open = match permit {
+                    Ok(Permit { full: Some(full), .. }) | Err(full) => {
                         return Ok::<_, Infallible>(refusal(full));
                     }
-                    Ok(seat) => answers.begin(seat),
+                    Ok(permit) => answers.begin(permit),
                 };
                 request.extensions_mut().insert(Peer(peer));
                 request.extensions_mut().insert(Local(local));
@@ -216,7 +216,7 @@ impl House {
             .max_send_buf_size(SEND_BUFFER)
             .keep_alive_interval(self.limits.head)
             .keep_alive_timeout(self.limits.stall)
-            .serve_connection(Patient::new(io, self.limits.stall), service);
+            .serve_connection(WriteTimeout::new(io, self.limits.stall), service);
         let mut connection = pin!(connection);
         let verdict = tokio::select! {
             ended = &mut connection => return tell(peer, ended),
@@ -234,11 +234,11 @@ impl House {
     }
 
     /// Answers the requests of one connection, one after the other.
-    async fn converse<IO>(&self, io: IO, peer: SocketAddr, local: SocketAddr, seat: &Seat)
+    async fn converse<IO>(&self, io: IO, peer: SocketAddr, local: SocketAddr, permit: &Permit)
     where
         IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     {
-        let full = seat.full;
+        let full = permit.full;
         let service = service_fn(|mut request: Request<Incoming>| {
             let mut router = self.service.clone();
             async move {
@@ -259,7 +259,7 @@ impl House {
             .max_header_size(HEAD_BUFFER)
             // The guard says it in words when there are too many, so it must get to see them.
             .max_headers(2 * HEADER_COUNT_LIMIT)
-            .serve_connection(Patient::new(io, self.limits.stall), service);
+            .serve_connection(WriteTimeout::new(io, self.limits.stall), service);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = &mut connection => ended,
@@ -281,7 +281,7 @@ fn tell(peer: SocketAddr, ended: hyper::Result<()>) {
     }
 }
 
-/// 503 for somebody without a seat.
+/// 503 for somebody without a permit.
 fn refusal(full: Full) -> Response<Body> {
     let status = Status::service_unavailable(full.reason()).with_retry_after(10);
     let mut response = Response::new(Body::from(serde_json::to_string(&status).unwrap_or_default()));

@@ -1,6 +1,6 @@
 //! A connection with many requests at a time, which is HTTP/2: what it holds, and for how long.
 //!
-//! With HTTP/1.1 a connection is one answer, so limits on connections are limits on answers. Here every answer has a seat of
+//! With HTTP/1.1 a connection is one answer, so limits on connections are limits on answers. Here every answer has a permit of
 //! its own, and the connection ends when it holds answers that nobody takes, or its place for nothing.
 
 use std::{
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, sleep};
 
-use super::{Limits, seats::Seat};
+use super::{Limits, connection_limits::Permit};
 
 /// How often a connection is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -49,12 +49,12 @@ pub(super) enum Verdict {
 
 impl Answers {
     /// An answer begins; it lasts until its body is dropped.
-    pub(super) fn begin(self: &Arc<Self>, seat: Seat) -> Open {
+    pub(super) fn begin(self: &Arc<Self>, permit: Permit) -> Open {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
         state.open.insert(id, None);
-        Open { answers: Arc::clone(self), id, _seat: seat }
+        Open { answers: Arc::clone(self), id, _seat: permit }
     }
 
     /// Waits until the connection is to end.
@@ -80,7 +80,7 @@ impl Answers {
 pub(super) struct Open {
     answers: Arc<Answers>,
     id: u64,
-    _seat: Seat,
+    _seat: Permit,
 }
 
 impl Open {

@@ -73,8 +73,14 @@ async fn mk_server(limits: Limits, tls: Option<Tls>) -> Served {
                 Body::from_stream(stream::iter([Ok::<_, Infallible>("x")]).chain(stream::pending()))
             }),
         );
-    let ended =
-        tokio::spawn(serve(listener, tls, router, limits.clone(), Seats::new(&limits), shutdown.clone()));
+    let ended = tokio::spawn(serve(
+        listener,
+        tls,
+        router,
+        limits.clone(),
+        ConnectionLimits::new(&limits),
+        shutdown.clone(),
+    ));
     Served { address, shutdown, ended, go_on, news }
 }
 
@@ -197,7 +203,7 @@ async fn a_head_in_small_pieces_has_no_more_time() {
 }
 
 #[tokio::test]
-async fn who_comes_too_late_is_told_so_and_gets_a_seat_when_one_is_free() {
+async fn who_comes_too_late_is_told_so_and_gets_a_place_when_one_is_free() {
     let limits = Limits { connections: 1, ..Limits::default() };
     let served = mk_server(limits, None).await;
     let mut holder = served.send(HELLO).await;
@@ -225,7 +231,7 @@ async fn one_address_has_its_own_limit() {
 }
 
 #[tokio::test]
-async fn who_has_no_seat_and_says_nothing_is_cut_soon() {
+async fn who_has_no_place_and_says_nothing_is_cut_soon() {
     let limits = Limits { connections: 0, ..Limits::default() };
     let served = mk_server(limits, None).await;
     let mut stream = served.connect().await;

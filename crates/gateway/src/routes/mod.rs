@@ -3,9 +3,9 @@
 mod catalog;
 mod kubernetes;
 mod operations;
-mod original;
 mod owned;
 mod page;
+mod plain_lists;
 mod stream;
 mod streams;
 mod watch;
@@ -46,8 +46,8 @@ pub(crate) fn router(app: &Arc<App>, guard: Arc<Guard>) -> Router {
         .route("/apis", get(kubernetes::answer))
         .route("/apis/", get(kubernetes::answer))
         .route("/apis/{*rest}", get(kubernetes::answer))
-        .route("/deploy", get(original::deployments))
-        .route("/{group}/{version}/{resource}", get(original::resource))
+        .route("/deploy", get(plain_lists::deployments))
+        .route("/{group}/{version}/{resource}", get(plain_lists::resource))
         .route("/metrics", get(operations::metrics))
         .route("/version", get(operations::version))
         .route("/version/", get(operations::version))

@@ -19,7 +19,7 @@ use informer_model::Status;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use super::original::named;
+use super::plain_lists::named;
 use crate::{
     access::Visible,
     answer::{PIECE, Refusal},

@@ -85,7 +85,7 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// TLS of a server. Cloning is a counter.
+/// TLS of a server. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use informer_gateway::Tls;

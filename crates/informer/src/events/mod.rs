@@ -40,7 +40,7 @@ pub use event::{Event, EventType, Regarding};
 pub use limits::Limits;
 pub use stats::Stats;
 
-/// Records events. Cloning is a counter.
+/// Records events. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use std::time::Duration;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fence, machine::Term};
 
-/// A term of leadership. Cloning is a counter.
+/// A term of leadership. It is cheap to clone (an `Arc`).
 ///
 /// It is handed to the work when a term begins and says whether the term still lasts. The answer compares clocks: it is
 /// right also if the process was stopped and nothing of it could run in time.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{leadership::Lost, problem::Problem};
 use crate::health::Ago;
 
-/// Looks at an election from outside, while it runs and after it. Cloning is a counter.
+/// Looks at an election from outside, while it runs and after it. It is cheap to clone (an `Arc`).
 #[derive(Clone)]
 pub struct Observer(Arc<Shared>);
 

@@ -19,7 +19,7 @@ use crate::{
 /// So many items take milliseconds to drop.
 const MANY: usize = 100_000;
 
-/// A queue of work. Cloning is a counter.
+/// A queue of work. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use std::time::Duration;

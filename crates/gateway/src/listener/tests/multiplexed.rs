@@ -51,7 +51,7 @@ async fn a_connection_carries_many_answers_at_a_time() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_seat_of_its_own() {
+async fn every_answer_counts_as_a_connection() {
     let (mut served, tls) = mk_multiplexed(Limits { by_address: 3, ..Limits::default() }).await;
     let (sender, _) = connect(&served, &tls).await;
     let silent = [get(&sender, "/silent").await, get(&sender, "/silent").await];

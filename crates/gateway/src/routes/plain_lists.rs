@@ -1,4 +1,5 @@
-//! The two routes of the original, in the same shapes: `{"data":[…]}`, `{"msg":[…]}`, and `{"msg":"…"}` for errors.
+//! Lists by path, with the two routes and the shapes of the small Go server over listers whose place the gateway takes:
+//! `/deploy` answers `{"data":[…]}`, `/{group}/{version}/{resource}` answers `{"msg":[…]}`, and errors are `{"msg":"…"}`.
 
 use std::sync::Arc;
 

@@ -12,14 +12,14 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::time::{Sleep, sleep};
 
 /// Ends with an error when nothing can be written for a while: the client is gone or only holds a place.
-pub(super) struct Patient<IO> {
+pub(super) struct WriteTimeout<IO> {
     io: IO,
     limit: Duration,
     /// Runs while the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<IO> Patient<IO> {
+impl<IO> WriteTimeout<IO> {
     pub(super) fn new(io: IO, limit: Duration) -> Self {
         Self { io, limit, stalled: None }
     }
@@ -35,7 +35,7 @@ impl<IO> Patient<IO> {
     }
 }
 
-impl<IO: Read + Unpin> Read for Patient<IO> {
+impl<IO: Read + Unpin> Read for WriteTimeout<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<IO: Read + Unpin> Read for Patient<IO> {
     }
 }
 
-impl<IO: Write + Unpin> Write for Patient<IO> {
+impl<IO: Write + Unpin> Write for WriteTimeout<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.judge(cx, written)
