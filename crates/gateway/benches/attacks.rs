@@ -39,7 +39,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(2);
 /// How often `/livez` is asked for.
 const PROBE_EVERY: Duration = Duration::from_millis(5);
 /// How often a load is tried before it counts as missed.
-const TRIES: usize = 3;
+const TRIES: usize = 6;
 /// How much memory a load may take beyond what was there before it.
 const MEMORY: f64 = 200.0;
 
