@@ -7,7 +7,7 @@ use anyhow::Result;
 use informer::{
     SharedInformerFactory,
     controller::{Action, Controller},
-    events::{Event, Recorder},
+    events::{RecordedEvent, Recorder},
     leader::{LeaderElection, Leadership},
     model::ObjectKey,
     store::Store,
@@ -123,7 +123,7 @@ impl Context {
             return Ok(());
         }
         if now.status.as_ref().is_none_or(|status| status.observed_generation != observed_generation) {
-            self.recorder.record(&site, Event::normal("Applied", format!("{:?}", site.spec)));
+            self.recorder.record(&site, RecordedEvent::normal("Applied", format!("{:?}", site.spec)));
         }
         self.leadership.fence()?.check(site.meta())?;
         let written = self.api(key).replace_status(key.name(), &PostParams::default(), &site).await?;

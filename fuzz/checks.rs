@@ -1,11 +1,11 @@
 //! What must hold for any bytes: one function for each fuzz target.
 //!
-//! `cargo fuzz` drives them with libFuzzer; `crates/model/tests/fuzz_corpus.rs` drives them on stable Rust
+//! `cargo fuzz` drives them with libFuzzer; `crates/model/tests/it/fuzz_corpus.rs` drives them on stable Rust
 //! with the seeds in `fuzz/seeds` and random mutations of them.
 
 use informer_model::{
     FieldSelector, FrameDecoder, FrameError, Framing, GroupVersionKind, GroupVersionResource, Labels,
-    ObjectKey, ResourceArg, Selector,
+    ObjectKey, ProtobufObject, ResourceArg, Selector, decode_protobuf,
 };
 
 /// A label selector is refused at a position in the text, or reads the same after it was printed.
@@ -64,7 +64,12 @@ pub(crate) fn key(data: &[u8]) {
 /// the same frames come out, none over the limit.
 pub(crate) fn framing(data: &[u8]) {
     let [mode, chunk, stream @ ..] = data else { return };
-    let framing = if mode & 1 == 0 { Framing::Json } else { Framing::LengthDelimited };
+    let framing = match (mode & 1, mode & 8) {
+        (0, 0) => Framing::Json,
+        (0, _) => Framing::JsonList,
+        (_, 0) => Framing::LengthDelimited,
+        (_, _) => Framing::ProtobufList,
+    };
     let limit = if mode & 4 == 0 { 64 } else { 4096 };
     let decode = |chunk: usize| {
         let mut decoder = FrameDecoder::new(framing).with_limit(limit);
@@ -88,5 +93,31 @@ pub(crate) fn framing(data: &[u8]) {
     match (&whole, &pieces) {
         (Err(FrameError::Gzip { .. }), Err(FrameError::Gzip { .. })) => {}
         _ => assert_eq!(whole, pieces),
+    }
+}
+
+/// Objects in protobuf: the first byte chooses the kind. Any bytes are an object or an error; what is read as a value
+/// is what its JSON text says.
+pub(crate) fn protobuf(data: &[u8]) {
+    let [kind, body @ ..] = data else { return };
+    let kinds = [
+        ("v1", "Pod"),
+        ("v1", "Service"),
+        ("v1", "PodList"),
+        ("v1", "Event"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ControllerRevision"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("authorization.k8s.io/v1", "SubjectAccessReview"),
+        ("v1", "WatchEvent"),
+    ];
+    let (api_version, kind) = kinds[usize::from(*kind) % kinds.len()];
+    let item = ProtobufObject::item(api_version, kind, body);
+    let value = item.decode::<serde_json::Value>();
+    let _ = (item.head(), ProtobufObject::new(body).and_then(|object| object.head()));
+    let _ = (decode_protobuf(body), ProtobufObject::watch_event(body));
+    if let Ok(value) = value {
+        let typed = item.with_types().keep_managed_fields().decode::<serde_json::Value>();
+        assert!(typed.is_err() || value["metadata"]["name"] == typed.unwrap_or_default()["metadata"]["name"]);
     }
 }

@@ -1,6 +1,6 @@
 //! What must hold for any sequence of requests to the embedded server.
 //!
-//! `cargo fuzz` drives it with libFuzzer; `crates/apiserver/tests/fuzz_corpus.rs` drives it on stable Rust with
+//! `cargo fuzz` drives it with libFuzzer; `crates/apiserver/tests/it/fuzz_corpus.rs` drives it on stable Rust with
 //! the seeds in `fuzz/seeds/requests` and random mutations of them. An input is text: requests between `\x1e`,
 //! each `METHOD path`, headers, an empty line and a body. `$v`, `$u` and `$t` stand for the newest version, and
 //! for the uid and the continue token that the last answer named.
@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use informer_apiserver::{ApiServer, Body};
-use informer_model::{FrameDecoder, Framing};
+use informer_model::{FrameDecoder, Framing, decode_protobuf};
 use serde_json::{Value, json};
 use tower_service::Service;
 
@@ -89,7 +89,7 @@ fn call<'s>(
     async { Some(server.service().call(request?).await.expect("no fault refuses")) }
 }
 
-/// Reads a request from text, makes it, and returns the JSON of its answer.
+/// Reads a request from text, makes it, and returns what its answer says.
 async fn drive(server: &ApiServer, input: &[u8], last: &Value) -> Option<Value> {
     let input = expand(server, input, last);
     let end = input.windows(2).position(|pair| pair == b"\n\n");
@@ -126,17 +126,26 @@ fn expand(server: &ApiServer, input: &[u8], last: &Value) -> Vec<u8> {
     out
 }
 
-/// An answer is JSON documents if it says that it is JSON, and one `Status` of the same code if it is a failure.
+/// An answer is JSON documents if it says that it is JSON, an object or frames if it says that it is protobuf, and
+/// one `Status` of the same code if it is a failure.
 async fn check(response: Response<Body>, request: &str) -> Value {
     let (parts, mut body) = response.into_parts();
-    let json = parts
-        .headers
-        .get("content-type")
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
-    let (mut decoder, mut whole) = (FrameDecoder::new(Framing::Json), true);
+    let header = |name: &str| parts.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    let r#type = header("content-type");
+    let json = r#type.starts_with(b"application/json");
+    let protobuf = r#type == b"application/vnd.kubernetes.protobuf";
+    let framing = if r#type.ends_with(b";stream=watch") { Framing::LengthDelimited } else { Framing::Json };
+    let gzip = header("content-encoding") == b"gzip";
+    let mut decoder = if gzip { FrameDecoder::new(framing).gzip() } else { FrameDecoder::new(framing) };
+    let (mut bytes, mut whole) = (Vec::new(), true);
     let mut pieces = 0;
     while let Some(piece) = body.frame().await {
-        decoder.push(piece.expect("no fault cuts").into_data().expect("no trailers"));
+        let piece = piece.expect("no fault cuts").into_data().expect("no trailers");
+        if protobuf {
+            bytes.extend_from_slice(&piece);
+        } else {
+            decoder.push(piece);
+        }
         pieces += 1;
         if pieces == MOST_PIECES {
             whole = false;
@@ -151,10 +160,14 @@ async fn check(response: Response<Body>, request: &str) -> Value {
         if whole {
             assert!(decoder.finish().is_ok_and(|rest| rest.is_none()), "{request}: the end is cut");
         }
+    } else if protobuf && whole && !gzip {
+        documents.push(decode_protobuf(&bytes).unwrap_or_else(|error| panic!("{request}: {error}")));
+    } else if framing == Framing::LengthDelimited {
+        while decoder.next_frame().expect("a frame").is_some() {}
     }
     let code = parts.status.as_u16();
     // Under some paths there is nothing at all: these alone are answered by a text.
-    if code >= 400 && (json || code != 404) {
+    if code >= 400 && (json || protobuf || code != 404) {
         let [status] = documents.as_slice() else { panic!("{request}: {code} with {documents:?}") };
         assert_eq!(
             (&status["kind"], &status["code"]),

@@ -1,6 +1,6 @@
 //! What must hold for any sequence of requests to the gateway.
 //!
-//! `cargo fuzz` drives it with libFuzzer; `crates/gateway/tests/fuzz_corpus.rs` drives it on stable Rust with the
+//! `cargo fuzz` drives it with libFuzzer; `crates/gateway/tests/it/fuzz_corpus.rs` drives it on stable Rust with the
 //! seeds in `fuzz/seeds/router` and random mutations of them. An input is text: requests between `\x1e`, each
 //! `METHOD path` and headers. `$v` stands for the newest version of the cluster, `$t` and `$e` for the continue
 //! token and the tag of the last answer that had one. Between two requests the cluster changes.

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     baseline::{Baseline, Finding},
+    chart,
     control_plane::ControlPlane,
     figures::{Figures, Of, Table},
     goals::goals,
@@ -104,6 +105,9 @@ async fn compare(options: &Options) -> Result<()> {
         ratios.write(&path)?;
     } else if !options.quick {
         std::fs::write(bench.join("RESULTS.md"), document).context("cannot write bench/RESULTS.md")?;
+        let picture = chart::svg(&figures, world.population.pods);
+        let path = bench.join("../docs/images/bench.svg");
+        std::fs::write(path, picture).context("cannot write docs/images/bench.svg")?;
     }
     world.replay.0.end().await?;
     world.plane.end().await?;

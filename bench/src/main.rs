@@ -3,6 +3,7 @@
 //! This program is the driver and, in processes of its own, our side of each comparison.
 
 mod baseline;
+mod chart;
 mod compare;
 mod control_plane;
 mod figures;

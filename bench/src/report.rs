@@ -77,7 +77,7 @@ fn cell(figures: &Figures, place: Place) -> Option<String> {
 fn goal_table(figures: &Figures) -> String {
     let mut text = String::from(
         "\n## Goals\n\nRatios to the first row of the table, where nothing else is said. What is meant to be packed one day is \
-         raw JSON today, and everybody of ours asks for JSON where client-go asks for protobuf. A million packed pods in one process \
+         raw JSON today. A million packed pods in one process \
          (1.5 GB) is not measured: nothing is packed yet.\n\n\
          | | goal | best / median | |\n|---|---|---|---|\n",
     );
@@ -90,7 +90,7 @@ fn goal_table(figures: &Figures) -> String {
 }
 
 /// Three digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         100.0.. => format!("{value:.0}"),
@@ -121,14 +121,14 @@ fn explanation(table: Table, scale: &Scale, population: &Population) -> String {
     match table {
         Table::Sync => "From the start of the process until a handler has heard of every pod. Memory is what stays after a collection \
             (client-go) or when it falls no more (Rust), peak the most there ever was. Bytes on the wire were counted in a run of their own. client-go asks for \
-            protobuf and gets a stream; everybody else asks for JSON. kube-rs runs with the system's allocator, as a program gets it by default; \
+            protobuf and gzip and gets a stream, as ours do; kube-rs reads plain JSON. It runs with the system's allocator, as a program gets it by default; \
             one row has mimalloc, as ours have. \
             Ours leave `managedFields` out. Typed: the whole `Pod` of k8s-openapi. Raw: its JSON, as the gateway keeps it. Projection: metadata and three fields. \
             Metadata: asked for as such. Ours stream unless the row says pages."
             .to_owned(),
         Table::Watch => format!(
-            "{} updates of {} pods, told by a replay server as fast as they are read. client-go in protobuf, its default, and in JSON; everybody else in JSON: \
-             ours cannot ask for protobuf yet.",
+            "{} updates of {} pods, told by a replay server as fast as they are read. client-go in protobuf, its default, and in JSON; \
+             kube-rs in JSON; ours in protobuf.",
             scale.events, scale.replayed_pods
         ),
         Table::Fanout => format!(
@@ -171,8 +171,11 @@ fn explanation(table: Table, scale: &Scale, population: &Population) -> String {
 mod tests {
     use super::*;
     use crate::{
-        figures::{LEFT, SYNC_CPU},
-        scenario::{CLIENT_GO, OURS, TYPED},
+        chart,
+        figures::{
+            Column, EVENT_CPU, FANOUT, LABELS, LEFT, LIST_WALL, MEMORY, SINGLE, SYNC_CPU, WIRE, WRITE_BESIDE,
+        },
+        scenario::{CLIENT_GO, KUBE_RS, OURS, RAW, TYPED},
     };
 
     #[test]
@@ -191,14 +194,108 @@ mod tests {
         assert!(text.contains("| 3.00 / 3.00 MB |"), "{text}");
     }
 
+    /// The rows of the README's table: where the figures of ours, kube-rs and client-go are in the results.
+    const QUOTED: [(&str, Table, Column, [Option<&str>; 3]); 10] = [
+        ("CPU to take in all pods", Table::Sync, SYNC_CPU, [Some(TYPED), Some(KUBE_RS), Some(CLIENT_GO)]),
+        ("memory after that", Table::Sync, MEMORY, [Some(TYPED), Some(KUBE_RS), Some(CLIENT_GO)]),
+        ("memory, kept as JSON", Table::Sync, MEMORY, [Some(RAW), None, None]),
+        ("bytes on the wire", Table::Sync, WIRE, [Some(TYPED), Some(KUBE_RS), Some(CLIENT_GO)]),
+        (
+            "CPU for an event of a watch",
+            Table::Watch,
+            EVENT_CPU,
+            [Some(TYPED), Some("kube-rs"), Some(CLIENT_GO)],
+        ),
+        (
+            "CPU for an event told to 100 handlers",
+            Table::Fanout,
+            FANOUT[2],
+            [Some(OURS), None, Some(CLIENT_GO)],
+        ),
+        ("100 of 100,000 objects by label", Table::Labels, LABELS[2], [Some(OURS), None, Some(CLIENT_GO)]),
+        (
+            "a write while somebody lists everything",
+            Table::Reads,
+            WRITE_BESIDE,
+            [Some(OURS), None, Some(CLIENT_GO)],
+        ),
+        (
+            "all pods over HTTP, from a gateway",
+            Table::Gateway,
+            LIST_WALL,
+            [Some(OURS), None, Some("Go gateway")],
+        ),
+        ("CPU for an item of a work queue", Table::Queue, SINGLE, [Some(OURS), None, Some(CLIENT_GO)]),
+    ];
+
+    fn cells(row: &str) -> Vec<&str> {
+        row.trim_matches('|').split('|').map(str::trim).collect()
+    }
+
+    /// The median of a figure, as the committed results have it.
+    fn median(table: Table, who: &str, column: Column) -> &'static str {
+        let heading = format!("\n## {}\n", title(table));
+        let section = include_str!("../RESULTS.md").split(&heading).nth(1).expect("a section of the table");
+        let mut rows = section.lines().filter(|line| line.starts_with('|')).map(cells);
+        let header = rows.next().expect("a header");
+        let nth = header.iter().position(|name| *name == column.name).expect("a column of that name");
+        let row = rows.find(|row| row[0] == who).expect("a row of that name");
+        row[nth].rsplit(" / ").next().expect("a median")
+    }
+
+    /// Whether a figure is this one with fewer digits, perhaps in the next larger unit.
+    fn says(short: &str, exact: &str) -> bool {
+        let (Some((digits, unit)), Some((exact, exact_unit))) =
+            (short.split_once(' '), exact.split_once(' '))
+        else {
+            return short == exact;
+        };
+        let scale = match (exact_unit, unit) {
+            ("µs", "ms") | ("ms", "s") => 1e-3,
+            (from, to) if from == to => 1.0,
+            _ => return false,
+        };
+        let decimals = digits.split_once('.').map_or(0, |(_, after)| after.len());
+        let exact: f64 = exact.parse().expect("a number");
+        format!("{:.decimals$}", exact * scale) == digits
+    }
+
     #[test]
     fn the_numbers_of_the_readme_are_those_of_the_results() {
-        let (readme, results) = (include_str!("../../README.md"), include_str!("../RESULTS.md"));
-        let block = readme.split("<!-- from bench/RESULTS.md -->").nth(1).expect("the README has numbers");
-        let rows: Vec<_> = block.lines().filter(|line| line.starts_with("| ")).collect();
-        assert!(rows.len() > 20, "{} rows", rows.len());
-        for row in rows {
-            assert!(results.lines().any(|line| line == row), "bench/RESULTS.md does not say: {row}");
+        let mut parts = include_str!("../../README.md").split("<!-- from bench/RESULTS.md -->");
+        let block = parts.nth(1).expect("the README has numbers");
+        let rows: Vec<_> = block.lines().filter(|line| line.starts_with("| ")).skip(1).map(cells).collect();
+        let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+        assert_eq!(names, QUOTED.map(|(name, ..)| name));
+        for (row, (name, table, column, who)) in rows.iter().zip(QUOTED) {
+            assert_eq!(row.len(), 1 + who.len(), "{name}");
+            for (cell, who) in row[1..].iter().zip(who) {
+                let figure = who.map_or("–", |who| median(table, who, column));
+                assert!(says(cell, figure), "README.md has {cell} for {name}, bench/RESULTS.md {figure}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_is_quoted_with_fewer_digits_or_in_a_larger_unit() {
+        for (short, exact) in
+            [("1.9 µs", "1.89 µs"), ("33.8 ms", "33755 µs"), ("475 MB", "475 MB"), ("–", "–")]
+        {
+            assert!(says(short, exact), "{short} and {exact}");
+        }
+        for (short, exact) in
+            [("1.8 µs", "1.89 µs"), ("1.9 ms", "1.89 µs"), ("33.8 s", "33755 µs"), ("–", "2 s")]
+        {
+            assert!(!says(short, exact), "{short} and {exact}");
+        }
+    }
+
+    #[test]
+    fn the_picture_has_the_numbers_of_the_results() {
+        let picture = include_str!("../../docs/images/bench.svg");
+        for (who, column) in chart::ROWS.iter().flat_map(|who| chart::COLUMNS.map(|column| (who, column))) {
+            let figure = median(Table::Sync, who, column);
+            assert!(picture.contains(&format!(">{figure}</text>")), "{who}, {}: {figure}", column.name);
         }
     }
 

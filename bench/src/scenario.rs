@@ -78,6 +78,7 @@ const fn row(table: Table, who: &'static str, program: Program, args: &'static [
 }
 
 pub(crate) const CLIENT_GO: &str = "client-go";
+pub(crate) const KUBE_RS: &str = "kube-rs, stream";
 pub(crate) const TYPED_PAGED: &str = "ours, typed, pages";
 pub(crate) const TYPED: &str = "ours, typed";
 pub(crate) const RAW: &str = "ours, raw";
@@ -95,7 +96,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["sync", "--drop-managed-fields"],
     ),
     row(Table::Sync, "kube-rs, pages", Program::KubeRs, &["sync"]),
-    row(Table::Sync, "kube-rs, stream", Program::KubeRs, &["sync", "--streaming"]),
+    row(Table::Sync, KUBE_RS, Program::KubeRs, &["sync", "--streaming"]),
     row(Table::Sync, "kube-rs, pages, mimalloc", Program::KubeRsMimalloc, &["sync"]),
     row(Table::Sync, TYPED_PAGED, Program::Ours, &["sync", "--paged"]),
     row(Table::Sync, TYPED, Program::Ours, &["sync"]),

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"fmt"
 	"path"
 	"regexp"
@@ -21,9 +20,6 @@ import (
 )
 
 var imageLabels = []string{"title", "description", "licenses", "version", "revision", "base.name"}
-
-// What distroless/cc has of shared libraries, beside C++.
-var baseLibraries = []string{"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 // checkDockerfile says what BuildKit's own linter finds, and what is wrong with the image that would come out.
 func checkDockerfile(text []byte) (findings []string, err error) {
@@ -76,9 +72,9 @@ func checkStages(text []byte) (findings []string, err error) {
 		}
 	}
 	must(len(copied) == 1 && path.Base(copied[0]) == "informer", fmt.Sprintf("the last stage copies %v: only the binary belongs there", copied))
-	source := string(text)
-	must(strings.Contains(source, "cargo build --release --locked"), "it does not build what Cargo.lock says")
-	must(strings.Contains(source, "-trixie ") == strings.Contains(source, "-debian13:"), "it builds and runs on different releases of Debian")
+	must(strings.Contains(string(text), "$(release/binary "), "it does not build with release/binary, as a release is")
+	base := path.Base(stages[len(stages)-1].BaseName)
+	must(strings.HasPrefix(base, "static-"), "its base is "+base+": a static binary needs distroless/static, which has root certificates")
 	return findings, nil
 }
 
@@ -106,22 +102,6 @@ func (emptyImages) ResolveImageConfig(_ context.Context, ref string, opt sourcer
 		config = fmt.Appendf(nil, `{"architecture":%q,"os":%q,"config":{}}`, platform.Platform.Architecture, platform.Platform.OS)
 	}
 	return ref, "", config, nil
-}
-
-// missingLibraries are those that a binary needs and the base image does not have.
-func missingLibraries(binary string) (missing []string, err error) {
-	file, err := elf.Open(binary)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	libraries, err := file.ImportedLibraries()
-	for _, library := range libraries {
-		if !slices.Contains(baseLibraries, library) {
-			missing = append(missing, library)
-		}
-	}
-	return missing, err
 }
 
 // checkVersions says where chart, image and workspace have different versions.

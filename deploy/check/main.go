@@ -6,7 +6,6 @@
 //	check flags RENDERING <HELP          the help of `informer serve` has every flag of it
 //	check args RENDERING                 prints the arguments of its container, one per line
 //	check dockerfile FILE                the Dockerfile
-//	check libraries BINARY               the base image has every library that the binary needs
 //	check versions ROOT                  workspace, chart and image have one version
 //	check context ROOT IGNORE INTO       copies what `docker build` would see of ROOT
 package main
@@ -33,7 +32,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: check rules|readable|flags|args|dockerfile|libraries|versions|context ARGUMENTS, see main.go")
+var errUsage = errors.New("usage: check rules|readable|flags|args|dockerfile|versions|context ARGUMENTS, see main.go")
 
 func run(args []string, input io.Reader, output io.Writer) ([]string, error) {
 	if len(args) < 2 {
@@ -76,9 +75,6 @@ func run(args []string, input io.Reader, output io.Writer) ([]string, error) {
 			return nil, err
 		}
 		return checkDockerfile(text)
-	case command == "libraries" && len(args) == 1:
-		missing, err := missingLibraries(args[0])
-		return prefixed("not in the base image: ", missing), err
 	case command == "versions" && len(args) == 1:
 		return readVersions(args[0])
 	case command == "context" && len(args) == 3:

@@ -22,8 +22,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
 use informer::{
-    Handler, KubeListWatch, RawObject, Registration, SharedInformer, factory::Kind, queue::Transform,
-    source::ListWatch,
+    Handler, KubeListWatch, RawObject, Registration, SharedInformer, factory::Kind, source::ListWatch,
 };
 use kube::{
     Client, Config,
@@ -134,16 +133,8 @@ struct Running<K: Kind> {
 
 impl<K: Kind> Running<K> {
     /// Returns when the handler has heard of everything that the first list brought.
-    async fn start(
-        source: impl ListWatch<K>,
-        transform: Option<Transform<K>>,
-        streaming: bool,
-    ) -> Result<Self> {
-        let mut builder = SharedInformer::builder(source).streaming(streaming);
-        if let Some(transform) = transform {
-            builder = builder.transform(transform);
-        }
-        let informer = builder.build()?;
+    async fn start(source: impl ListWatch<K>, streaming: bool) -> Result<Self> {
+        let informer = SharedInformer::builder(source).streaming(streaming).build()?;
         let mut heard = 0_u64;
         let handler = Handler::new().on_update(move |_, _| heard = std::hint::black_box(heard + 1));
         let handler = informer.add_handler(handler)?;
@@ -169,9 +160,8 @@ impl<K: Kind> Running<K> {
 }
 
 /// Pods as JSON, kept as the gateway keeps them.
-fn raw_pods(client: Client) -> (KubeListWatch<RawObject>, Transform<RawObject>) {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
-    (KubeListWatch::of_kind(client, kind), RawObject::trim())
+fn raw_pods(client: Client) -> KubeListWatch<RawObject> {
+    KubeListWatch::of_kind(client, ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod")))
 }
 
 /// Waits until resident memory falls no more: the allocator gives back what is free after a moment.

@@ -29,17 +29,14 @@ informer::projection!(Placed of Pod);
 
 pub(super) async fn run(client: Client, form: Form, streaming: bool) -> Result<()> {
     match form {
-        Form::Typed => Running::<Pod>::start(KubeListWatch::all(client), None, streaming).await?.end().await,
-        Form::Raw => {
-            let (source, trim) = raw_pods(client);
-            Running::start(source, Some(trim), streaming).await?.end().await
-        }
+        Form::Typed => Running::<Pod>::start(KubeListWatch::all(client), streaming).await?.end().await,
+        Form::Raw => Running::start(raw_pods(client), streaming).await?.end().await,
         Form::Projection => {
-            Running::<Placed>::start(KubeListWatch::all(client), None, streaming).await?.end().await
+            Running::<Placed>::start(KubeListWatch::all(client), streaming).await?.end().await
         }
         Form::Metadata => {
             let pods = KubeListWatch::<PartialObjectMeta<Pod>>::all(client);
-            Running::start(pods, None, streaming).await?.end().await
+            Running::start(pods, streaming).await?.end().await
         }
     }
 }

@@ -14,7 +14,6 @@ use informer::{
     KubeListWatch,
     factory::Kind,
     model::ResourceVersion,
-    queue::Transform,
     source::{ListOptions, ListStream, ListWatch, SourceError, WatchChange, WatchItem, WatchStream},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -25,23 +24,16 @@ use super::{Form, Running, raw_pods};
 
 pub(super) async fn run(client: Client, events: u64, form: Form) -> Result<()> {
     match form {
-        Form::Typed => follow(KubeListWatch::<Pod>::all(client), None, events).await,
-        Form::Raw => {
-            let (source, trim) = raw_pods(client);
-            follow(source, Some(trim), events).await
-        }
+        Form::Typed => follow(KubeListWatch::<Pod>::all(client), events).await,
+        Form::Raw => follow(raw_pods(client), events).await,
         Form::Projection | Form::Metadata => bail!("pods are watched typed or raw"),
     }
 }
 
-async fn follow<K: Kind>(
-    source: impl ListWatch<K>,
-    transform: Option<Transform<K>>,
-    events: u64,
-) -> Result<()> {
+async fn follow<K: Kind>(source: impl ListWatch<K>, events: u64) -> Result<()> {
     let (last, mut arrived) = watch::channel(None);
     let source = Counting { source, awaited: Arc::new(AtomicU64::new(events)), last: Arc::new(last) };
-    let running = Running::start(source, transform, true).await?;
+    let running = Running::start(source, true).await?;
     let version = arrived.wait_for(Option::is_some).await?.clone().unwrap_or_default();
     // The last event has arrived; now it must get into the cache and to the handler, which may hear of several
     // changes of one object as of one.

@@ -29,20 +29,22 @@
 
 #![allow(clippy::result_large_err, reason = "the error of a request is its answer, and made once")]
 
+mod admission;
 mod builtin;
 mod catalog;
+mod compress;
 mod custom;
 mod defaults;
 mod demo;
 mod discovery;
 mod faults;
 mod fields;
+mod import;
 mod listener;
 mod manifests;
 mod media;
 mod openapi;
 mod present;
-mod query;
 mod replica;
 mod respond;
 mod rules;

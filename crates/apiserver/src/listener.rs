@@ -6,6 +6,7 @@ use http::{Request, Response, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use informer_model::Status;
+use informer_serving::media::status_encoding;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -168,7 +169,8 @@ async fn answer(mut service: Connection, request: Request<Incoming>) -> Result<R
             "the request names the host {host:?}: this server answers only requests to localhost, so that a page in a \
              browser cannot reach it under a name of its own"
         );
-        return Ok(respond::status(&Status::forbidden("", "", "", message)));
+        let encoding = status_encoding(request.headers());
+        return Ok(respond::status(&Status::forbidden("", "", "", message), encoding));
     }
     service.call(request).await
 }

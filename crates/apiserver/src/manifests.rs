@@ -3,7 +3,7 @@
 use informer_model::Status;
 use serde_json::Value;
 
-use crate::{ApiServer, fields};
+use crate::{ApiServer, import::Fields};
 
 /// Why manifests were not loaded, or not all of them.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ impl ApiServer {
             let text =
                 |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("?").to_owned();
             let name = format!("{} {:?}", text("/kind"), text("/metadata/name"));
-            let written = check_types(&object).and_then(|()| self.put(object));
+            let written = self.0.import(object, Fields::Checked);
             written.map_err(|status| LoadError::Refused { document, name, status: Box::new(status) })?;
         }
         Ok(loaded)
@@ -73,16 +73,6 @@ fn unpack(document: usize, mut value: Value, objects: &mut Vec<(usize, Value)>) 
         }
         unpack(document, item, objects);
     }
-}
-
-/// Whether each field of a built-in object has the type that its kind gives it.
-fn check_types(object: &Value) -> Result<(), Status> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    fields::check(group, version, kind, object).map(drop).map_err(|why| {
-        Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-    })
 }
 
 /// The documents of a manifest, without empty ones.

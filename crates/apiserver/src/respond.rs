@@ -3,11 +3,12 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use informer_model::Status;
+use informer_model::{Status, encode_protobuf};
+use informer_serving::media::{self, Encoding};
 use serde_json::Value;
 
 /// What a body can fail with.
@@ -17,26 +18,55 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROTOBUF: HeaderValue = HeaderValue::from_static(media::PROTOBUF);
+const PROTOBUF_WATCH: HeaderValue =
+    HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch");
 
 /// A body that is all there.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-/// JSON that is encoded already.
-pub(crate) fn json(code: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    with_type(code, JSON, full(body))
+/// A body that comes in pieces.
+pub(crate) fn pieces(pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -> Body {
+    StreamBody::new(pieces.map_ok(Frame::data)).boxed_unsync()
+}
+
+/// An object that is encoded already.
+pub(crate) fn object(code: StatusCode, encoding: Encoding, body: impl Into<Bytes>) -> Response<Body> {
+    with_type(code, media_type(encoding), full(body))
 }
 
 /// A JSON document.
 pub(crate) fn document(value: &Value) -> Response<Body> {
-    json(StatusCode::OK, value.to_string())
+    object(StatusCode::OK, Encoding::Json, value.to_string())
 }
 
-/// JSON that comes in pieces.
-pub(crate) fn stream(pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -> Response<Body> {
-    use futures_util::TryStreamExt;
-    with_type(StatusCode::OK, JSON, StreamBody::new(pieces.map_ok(Frame::data)).boxed_unsync())
+/// A list in pieces.
+pub(crate) fn list(
+    encoding: Encoding,
+    list: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
+) -> Response<Body> {
+    with_type(StatusCode::OK, media_type(encoding), pieces(list))
+}
+
+/// The events of a watch.
+pub(crate) fn watch(
+    encoding: Encoding,
+    events: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
+) -> Response<Body> {
+    let r#type = match encoding {
+        Encoding::Json => JSON,
+        Encoding::Protobuf => PROTOBUF_WATCH,
+    };
+    with_type(StatusCode::OK, r#type, pieces(events))
+}
+
+fn media_type(encoding: Encoding) -> HeaderValue {
+    match encoding {
+        Encoding::Json => JSON,
+        Encoding::Protobuf => PROTOBUF,
+    }
 }
 
 /// Plain text.
@@ -59,10 +89,19 @@ pub(crate) fn no_page() -> Response<Body> {
 }
 
 /// A failure, or a success that has nothing else to say. `Retry-After` says what the details say.
-pub(crate) fn status(status: &Status) -> Response<Body> {
+pub(crate) fn status(status: &Status, encoding: Encoding) -> Response<Body> {
     let code = if status.is_success() { 200 } else { status.code };
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = json(code, serde_json::to_vec(status).unwrap_or_default());
+    let protobuf = match encoding {
+        Encoding::Json => None,
+        Encoding::Protobuf => {
+            serde_json::to_value(status).ok().and_then(|status| encode_protobuf(&status).ok())
+        }
+    };
+    let mut response = match protobuf {
+        Some(body) => object(code, Encoding::Protobuf, body),
+        None => object(code, Encoding::Json, serde_json::to_vec(status).unwrap_or_default()),
+    };
     if let Some(wait) = status.retry_after().map(|wait| wait.as_secs()).filter(|wait| *wait > 0) {
         response.headers_mut().insert(header::RETRY_AFTER, wait.into());
     }

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use informer_model::{FieldSelector, Selector, Status};
-use informer_serving::{envelope::EventType, path::Place};
+use informer_serving::{envelope::EventType, options::Parameters, path::Place};
 
 use crate::{
     catalog::Resource,
-    query,
     store::{Change, Objects, Stored, from_key},
 };
 
@@ -29,10 +28,10 @@ impl Filter {
     pub(crate) fn new(
         resource: &Resource,
         place: &Place,
-        selection: query::Selection,
+        parameters: &Parameters<'_>,
     ) -> Result<Self, Status> {
         let selectable: Vec<String> = resource.selectable_fields().map(Into::into).collect();
-        let query::Selection { labels, fields } = selection;
+        let (labels, fields) = (parameters.labels()?, parameters.fields(FieldSelector::parse)?);
         for requirement in fields.requirements() {
             let path = requirement.path().as_str();
             if path != NAME && path != NAMESPACE && !selectable.iter().any(|field| field == path) {

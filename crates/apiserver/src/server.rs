@@ -22,6 +22,7 @@ use crate::{
     builtin, custom,
     demo::{Change, DemoCluster, View},
     faults::Faults,
+    import::Fields,
     replica::Replica,
     service::Connection,
     store::Store,
@@ -160,7 +161,7 @@ impl ApiServerBuilder {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
             // A namespace with a good name can always be written.
-            let _ = server.import(namespace);
+            let _ = server.import(namespace, Fields::Checked);
         }
         ApiServer(Arc::new(server))
     }
@@ -265,7 +266,7 @@ impl ApiServer {
     /// Beyond that only its metadata is checked, which makes this the way to a **corrupt** object: one whose
     /// other fields have the wrong types.
     pub fn put(&self, object: Value) -> Result<(), Status> {
-        self.0.import(object).map(drop)
+        self.0.import(object, Fields::AsTheyAre).map(drop)
     }
 
     /// Deletes an object at once, finalizers or not. Whether it was there.

@@ -16,7 +16,8 @@ use http_body_util::BodyExt;
 use informer_model::Status;
 use informer_serving::{
     discovery::server_address,
-    media::{AGGREGATED_DISCOVERY, aggregated_discovery},
+    media::{AGGREGATED_DISCOVERY, aggregated_discovery, status_encoding},
+    options::Parameters,
     path::{self, Place, Target, no_such_path},
 };
 use serde_json::json;
@@ -24,11 +25,10 @@ use tower_service::Service;
 
 use crate::{
     catalog::Catalog,
-    discovery,
+    compress, discovery,
     faults::{self, Fault, Requested},
     media::BODY_LIMIT,
     openapi,
-    query::Query,
     replica::Replica,
     respond::{self, Body, BoxError},
     server::Server,
@@ -75,11 +75,12 @@ where
                 parts.headers.insert(header::USER_AGENT, agent.clone());
             }
             let path = parts.uri.path().to_owned();
+            let encoding = status_encoding(&parts.headers);
             let answer = AssertUnwindSafe(connection.answer(parts, body)).catch_unwind().await;
             answer.unwrap_or_else(|_| {
                 tracing::error!(path, "the server panicked while it answered a request");
                 let status = Status::internal_error(format!("the server panicked while it answered {path}"));
-                Ok(respond::status(&status))
+                Ok(respond::status(&status, encoding))
             })
         })
     }
@@ -92,11 +93,12 @@ impl Connection {
         B::Data: Send,
         B::Error: Into<BoxError>,
     {
+        let encoding = status_encoding(&parts.headers);
         let body = match read(body).await {
             Ok(body) => body,
-            Err(status) => return Ok(respond::status(&status)),
+            Err(status) => return Ok(respond::status(&status, encoding)),
         };
-        let query = Query::new(parts.uri.query());
+        let query = Parameters::new(parts.uri.query());
         let target = path::target(parts.uri.path());
         let objects = match &target {
             Ok(Target::Objects(place)) => {
@@ -113,7 +115,7 @@ impl Connection {
         for fault in &struck {
             match fault {
                 Fault::Refuse => return Err(Refused),
-                Fault::Status(status) => return Ok(respond::status(status)),
+                Fault::Status(status) => return Ok(respond::status(status, encoding)),
                 Fault::Html => return Ok(html()),
                 Fault::Delay(delay) => tokio::time::sleep(*delay).await,
                 Fault::Stale => self.replica = Some(Arc::clone(&self.server.replica)),
@@ -124,6 +126,7 @@ impl Connection {
         if self.is_nowhere(parts.uri.path()) {
             return Ok(respond::no_page());
         }
+        let is_streaming_list = query.switch("sendInitialEvents") == Some(true);
         let answer = match &target {
             Err(status) => Err(status.clone()),
             Ok(Target::Objects(place)) => {
@@ -131,7 +134,15 @@ impl Connection {
             }
             Ok(other) => self.about(other, &parts.method, &parts.headers),
         };
-        let response = answer.unwrap_or_else(|status| respond::status(&status));
+        let response = match (answer, verb) {
+            (Err(status), _) => respond::status(&status, encoding),
+            (Ok(response), Some(verb)) if compress::accepts_gzip(&parts.headers) => match verb {
+                Verb::Watch if is_streaming_list => compress::flushed(response),
+                Verb::Watch => response,
+                _ => compress::long(response).await,
+            },
+            (Ok(response), _) => response,
+        };
         let response = struck.iter().fold(response, faults::broken);
         Ok(match watch {
             Some(watch) => faults::breakable(response, watch),
@@ -158,7 +169,7 @@ impl Connection {
         self,
         place: &Place,
         verb: Option<Verb>,
-        query: Query<'_>,
+        query: Parameters<'_>,
         headers: &HeaderMap,
         body: Bytes,
         requested: &Arc<Requested>,

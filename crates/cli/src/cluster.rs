@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use informer::source::SourceError;
+use informer::source::{SourceError, WireOptions};
 use informer_apiserver::{ApiServer, DemoCluster};
 use jiff::Timestamp;
 use kube::{
@@ -22,6 +22,8 @@ const DEMO_SEED: u64 = 1;
 /// A cluster that can be asked.
 pub(crate) struct Cluster {
     pub(crate) client: Client,
+    /// In which forms it is asked for objects.
+    pub(crate) wire: WireOptions,
     /// What it is called in messages.
     pub(crate) name: String,
     /// The namespace to watch if none is named; `None` is all.
@@ -51,10 +53,13 @@ impl Cluster {
         // Repeating requests is the informer's business.
         config.default_retry = false;
         let (name, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
+        // Compressing does not pay where there is no network in between.
+        let is_local = matches!(config.cluster_url.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let wire = if is_local { WireOptions::default().uncompressed() } else { WireOptions::default() };
         let client = Client::try_from(config).map_err(|error| {
             anyhow!("cannot connect to {name}: {}", Failure::from(&SourceError::from(error)))
         })?;
-        Ok(Some(Self { client, name, namespace: Some(namespace) }))
+        Ok(Some(Self { client, wire, name, namespace: Some(namespace) }))
     }
 
     /// A made-up cluster inside this process, in motion as long as the runtime lives.
@@ -65,7 +70,9 @@ impl Cluster {
         server.compact();
         let client = server.client();
         tokio::spawn(keep_in_motion(server, Some(cluster.churn()), changes_per_second));
-        Ok(Self { client, name: "a demo cluster in this process".to_owned(), namespace: None })
+        // It holds JSON.
+        let wire = WireOptions::default().json().uncompressed();
+        Ok(Self { client, wire, name: "a demo cluster in this process".to_owned(), namespace: None })
     }
 }
 

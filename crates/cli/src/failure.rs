@@ -111,9 +111,7 @@ impl From<&SourceError> for Failure {
             SourceError::Credentials(_) => Self::new(Cause::Credentials, &error.to_string()),
             SourceError::Malformed(_) => Self::new(Cause::Malformed, &error.to_string()),
             SourceError::Refused(_) => Self::new(Cause::Refused, &error.to_string()),
-            SourceError::Unreachable(_) | SourceError::Broken(_) => {
-                Self::new(Cause::Unreachable, &error.to_string())
-            }
+            _ => Self::new(Cause::Unreachable, &error.to_string()),
         }
     }
 }

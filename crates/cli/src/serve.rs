@@ -89,11 +89,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SIZE", value_parser = flags::size)]
     memory_limit: Option<u64>,
 
-    /// Serve Secrets, too: their metadata, and with --auth kubernetes all of them to whoever may see them
+    /// Serve Secrets, too: their metadata, and with --auth kubernetes all of them to callers who can read them
     #[arg(long)]
     include_secrets: bool,
 
-    /// Who may ask: everybody who can connect, or whoever has a token of the cluster
+    /// Which callers are let in: all that can connect, or those with a token of the cluster
     #[arg(long, value_enum, default_value_t = AuthChoice::None)]
     auth: AuthChoice,
 
@@ -211,6 +211,7 @@ fn gateway(options: &Options, cluster: &Cluster, tls: Option<Tls>) -> Result<Gat
         AuthChoice::Kubernetes => Auth::Kubernetes,
     };
     let mut builder = Gateway::builder(cluster.client.clone())
+        .wire(cluster.wire)
         .namespaces(&options.namespace)
         .include_secrets(options.include_secrets)
         .auth(auth)

@@ -25,6 +25,7 @@ use std::{
 };
 
 use companion::{Companion, is_set, number};
+use informer::source::WireOptions;
 use informer_apiserver::{ApiServer, DemoCluster};
 use informer_gateway::Gateway;
 use process::{cpu_time, memory};
@@ -294,7 +295,11 @@ async fn serve(pods: usize) {
     let server = ApiServer::builder().build();
     let cluster = DemoCluster::new(1, pods);
     server.load_demo(&cluster).expect("a demo cluster");
-    let gateway = Gateway::builder(server.client()).max_connections(4_096, 4_096).build().expect("a gateway");
+    let gateway = Gateway::builder(server.client())
+        .wire(WireOptions::default().json().uncompressed())
+        .max_connections(4_096, 4_096)
+        .build()
+        .expect("a gateway");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn({

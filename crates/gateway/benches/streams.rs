@@ -8,7 +8,7 @@
 
 #[path = "support/companion.rs"]
 mod companion;
-#[path = "../tests/streams/crowd.rs"]
+#[path = "../tests/it/streams/crowd.rs"]
 mod crowd;
 #[path = "support/process.rs"]
 mod process;
@@ -21,6 +21,7 @@ use std::{
 
 use companion::{Companion, is_set, number};
 use crowd::Crowd;
+use informer::source::WireOptions;
 use informer_apiserver::ApiServer;
 use informer_gateway::Gateway;
 use process::{cpu_time, memory};
@@ -73,8 +74,11 @@ async fn run(load: Load) -> bool {
     let server = ApiServer::builder().build();
     (0..OBJECTS).for_each(|number| put(&server, number));
     let room = 2 * (load.clients + load.stalled);
-    let gateway =
-        Gateway::builder(server.client()).max_streams(room, room).max_connections(room, room).build();
+    let gateway = Gateway::builder(server.client())
+        .wire(WireOptions::default().json().uncompressed())
+        .max_streams(room, room)
+        .max_connections(room, room)
+        .build();
     let gateway = gateway.expect("a gateway");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");

@@ -23,9 +23,12 @@ use crate::{
 
 /// What has no end known beforehand is sent in pieces of about this size. A client that does not read holds two of them.
 pub(crate) const PIECE: usize = 32 * 1024;
-/// The same of a list, which is read to its end as fast as it comes. More than a connection buffers, so that of a client that
-/// does not read one waits; with pieces of 32 KiB a list costs nearly twice the CPU.
+/// The same of a list whose client has shown that it reads: in pieces of 32 KiB a long list costs nearly twice the CPU.
 const LIST_PIECE: usize = 128 * 1024;
+/// So many bytes show it.
+const READS: usize = 512 * 1024;
+/// A list that is no longer is sent in large pieces from the beginning: not much of it can wait for a client.
+const MODEST: usize = 1024 * 1024;
 /// So many objects are looked at beforehand to say how long an answer will be.
 const MEASURED: usize = 2_000;
 /// How long writing a piece may take, in microseconds: others get their turn after it.
@@ -111,7 +114,11 @@ pub(crate) async fn list(
     let objects = page.to.saturating_sub(page.from.at);
     let mut pieces = Pieces::new(frame, page, presentation);
     let length = if objects <= MEASURED { pieces.length() } else { None };
+    if length.is_some_and(|length| length <= MODEST) {
+        pieces.sent = READS;
+    }
     let mut response = if length.is_some_and(|length| length <= LIST_PIECE) {
+        // A short one is a single piece.
         json_text(pieces.next().unwrap_or_default())
     } else {
         json_text(pieces.into_body(work.clone(), account.clone()))
@@ -128,12 +135,13 @@ struct Pieces {
     page: Page,
     presentation: Presentation,
     mark: Mark,
+    sent: usize,
     ended: bool,
 }
 
 impl Pieces {
     fn new(frame: Frame, page: Page, presentation: Presentation) -> Self {
-        Self { mark: page.from.clone(), frame, page, presentation, ended: false }
+        Self { mark: page.from.clone(), frame, page, presentation, sent: 0, ended: false }
     }
 
     /// How many bytes there will be, where that is known beforehand.
@@ -175,7 +183,8 @@ impl Iterator for Pieces {
         if self.ended {
             return None;
         }
-        let mut piece = Vec::with_capacity(LIST_PIECE + LIST_PIECE / 8);
+        let size = if self.sent < READS { PIECE } else { LIST_PIECE };
+        let mut piece = Vec::with_capacity(size + size / 8);
         piece.extend_from_slice(std::mem::take(&mut self.frame.before).as_bytes());
         let to = self.page.to.min(self.mark.at.saturating_add(self.at_most()));
         let mut is_first = self.mark.at == self.page.from.at;
@@ -184,12 +193,13 @@ impl Iterator for Pieces {
                 piece.push(b',');
             }
             self.presentation.write(object, &mut piece);
-            piece.len() < LIST_PIECE
+            piece.len() < size
         });
         if self.mark.at >= self.page.to {
             piece.extend_from_slice(std::mem::take(&mut self.frame.after).as_bytes());
             self.ended = true;
         }
+        self.sent += piece.len();
         Some(piece.into())
     }
 }

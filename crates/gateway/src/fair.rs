@@ -1,4 +1,4 @@
-//! Turns at something scarce, shared fairly: who asks for much waits behind its own requests, not before those of others.
+//! A fair queue for a scarce resource: a caller with many requests waits behind its own, not before those of others.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,9 +19,9 @@ pub(crate) struct FairQueue<K: Eq + Hash + Clone> {
 pub(crate) struct FairLimits {
     /// At a time, in all.
     pub(crate) at_a_time: usize,
-    /// At a time, of one who asks: the others find a free one at once.
+    /// At a time, of one caller: the others find a free one at once.
     pub(crate) by_one: usize,
-    /// How many may wait of one who asks.
+    /// How many may wait of one caller.
     pub(crate) waiting: usize,
 }
 
@@ -38,7 +38,7 @@ struct Asker<K: Eq + Hash + Clone> {
     in_round: bool,
 }
 
-/// Too many wait already of who asks.
+/// Too many requests of this caller wait already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMany;
 

@@ -16,6 +16,8 @@ use informer::{
     RawObject, SharedInformerFactory,
     discovery::Discovery,
     factory::{FactoryBuilder, FactoryError},
+    queue::Transform,
+    source::WireOptions,
 };
 use informer_model::ResourceArg;
 use kube::Client;
@@ -43,13 +45,13 @@ const PRELOAD_AGAIN: Duration = Duration::from_secs(10);
 /// How often what nobody will read any more is looked for.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Who may ask.
+/// Which callers are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Auth {
-    /// Everybody who can reach it may see everything. For the loopback interface.
+    /// Every caller that can connect sees everything. For the loopback interface.
     #[default]
     None,
-    /// Whoever has a token of the cluster may see what the cluster lets that user see.
+    /// Callers show a token of the cluster, and see what the cluster lets that user see.
     Kubernetes,
 }
 
@@ -85,6 +87,7 @@ struct Options {
 #[must_use]
 pub struct GatewayBuilder {
     client: Client,
+    wire: WireOptions,
     namespaces: Vec<String>,
     secrets: bool,
     auth: Auth,
@@ -119,7 +122,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Who may ask.
+    /// Which callers are let in.
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
         self
@@ -137,7 +140,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Changes that are kept for each resource, for those who come back to a stream.
+    /// Changes that are kept for each resource, for clients that resume a stream.
     pub fn changes_kept(mut self, changes: usize) -> Self {
         self.limits.depth.changes = changes;
         self
@@ -161,6 +164,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// In which forms the cluster is asked for its objects, instead of protobuf and gzip.
+    pub fn wire(mut self, options: WireOptions) -> Self {
+        self.wire = options;
+        self
+    }
+
     /// Serves HTTPS.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -178,16 +187,19 @@ impl GatewayBuilder {
             (true, Auth::None) => Secrets::Metadata,
             (true, Auth::Kubernetes) => Secrets::Whole,
         };
-        let factory = |transform| {
+        let factory = |transform: Option<Transform<RawObject>>| {
             let builder: FactoryBuilder = SharedInformerFactory::builder(self.client.clone());
-            let builder =
-                builder.discovery(discovery.clone()).metrics(Arc::clone(&tally) as _).transform(transform);
+            let builder = builder.discovery(discovery.clone()).wire(self.wire);
+            let mut builder = builder.metrics(Arc::clone(&tally) as _);
+            if let Some(transform) = transform {
+                builder = builder.transform(transform);
+            }
             match self.namespaces.is_empty() {
                 true => builder.build(),
                 false => builder.namespaces(&self.namespaces).build(),
             }
         };
-        let (factory, secrets_factory) = (factory(RawObject::trim())?, factory(secrets.transform())?);
+        let (factory, secrets_factory) = (factory(None)?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
             Auth::Kubernetes => Access::Kubernetes(Arc::new(Reviewer::new(self.client.clone()))),
@@ -229,6 +241,7 @@ impl Gateway {
     pub fn builder(client: Client) -> GatewayBuilder {
         GatewayBuilder {
             client,
+            wire: WireOptions::default(),
             namespaces: Vec::new(),
             secrets: false,
             auth: Auth::None,

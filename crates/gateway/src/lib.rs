@@ -1,10 +1,10 @@
-//! A cluster from memory, over HTTP: one process watches the cluster, everybody else asks it.
+//! A cluster from memory, over HTTP: one process watches the cluster, all others ask it.
 //!
 //! A [`Gateway`] keeps what is asked for in the caches of shared informers and answers from there: lists with label and
 //! field selectors, order, pages and projections; the reading half of the Kubernetes API, so that `kubectl --server`
 //! works; live streams of server-sent events; and a page that shows it all. It never writes to the cluster.
 //!
-//! It serves the loopback interface to everybody on the machine. Any other address needs TLS and tokens of the cluster,
+//! It serves the loopback interface to everything on the machine. Any other address needs TLS and tokens of the cluster,
 //! see [`Auth`].
 
 #![allow(clippy::result_large_err, reason = "the error of a request is its answer, and made once")]

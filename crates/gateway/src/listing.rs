@@ -99,7 +99,7 @@ impl App {
         served: &ServedResource,
         query: &Query,
     ) -> Result<(Arc<Collection>, Visible), Status> {
-        // Whoever may see nothing does not get to start anything.
+        // A caller that can see nothing does not get to start anything.
         let visible = self.visible(asker, verb, served, query).await?;
         Ok((self.cache.collection(served).await?, visible))
     }
@@ -189,7 +189,7 @@ impl App {
                 Err(Status::too_large_resource_version(&wanted, &current))
             }
             Err(error @ WaitError::Incomparable { .. }) => Err(Status::bad_request(error.to_string())),
-            Err(error @ WaitError::Stopped { .. }) => Err(Status::service_unavailable(error.to_string())),
+            Err(error) => Err(Status::service_unavailable(error.to_string())),
         }
     }
 

@@ -106,6 +106,7 @@ pub async fn wait_for_cache_sync(
 
 /// What became of waiting for several informers. Printed, it is a sentence.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct SyncReport {
     /// Each informer by its name: synced, or why not.
     pub informers: Vec<(String, Result<(), SyncError>)>,

@@ -28,6 +28,7 @@ pub struct Health {
 
 /// Whether an informer runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Life {
     /// It has not been started.
     NotStarted,
@@ -73,6 +74,7 @@ pub struct Trouble {
 
 /// Why a wait for the first list ended without it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SyncError {
     /// The time was up first.
     #[error("not synced within {waited:?}: {health}")]

@@ -62,16 +62,21 @@
 //!
 //! A [`SharedInformer`] can be built without a factory, from any [source]. Its parts can be used on their own:
 //! [`reflector`], [`queue`], [`store`], [`unshared`] informers, [`discovery`], and [`model`] for the
-//! values of Kubernetes. Who knows client-go finds everything under its name there in `docs/from-client-go.md`.
+//! values of Kubernetes. `docs/from-client-go.md` has each part beside its name in client-go.
 
 mod any;
+mod backoff;
+#[cfg(feature = "controller")]
 pub mod controller;
+mod delta;
 pub mod discovery;
 mod dynamic;
 mod event;
+#[cfg(feature = "events")]
 pub mod events;
 pub mod factory;
 pub mod health;
+#[cfg(feature = "leader")]
 pub mod leader;
 mod lister;
 pub mod metrics;
@@ -84,12 +89,14 @@ mod prometheus;
 pub mod queue;
 mod raw;
 pub mod reflector;
+mod request;
 pub mod shared;
 pub mod source;
 pub mod store;
 mod sync;
 pub mod unshared;
 mod wire;
+#[cfg(feature = "controller")]
 pub mod workqueue;
 
 pub use any::{AnyInformer, NotSynced, SyncReport, wait_for_cache_sync};
@@ -107,12 +114,31 @@ pub use prometheus::PrometheusMetrics;
 pub use raw::RawObject;
 pub use shared::{EventHandler, Handler, Notice, Registration, SharedInformer, Subscription};
 pub use source::KubeListWatch;
+// What stands in signatures, in the versions that fit.
+pub use k8s_openapi;
+pub use kube;
+#[doc(no_inline)]
+pub use tokio_util::sync::CancellationToken;
+
+/// How long calls of a controller may go on after the stop. With the leadership that is given back and the events that are sent after it, that
+/// is within the 30 seconds that a pod has.
+#[cfg(any(feature = "controller", feature = "leader"))]
+const CONTROLLER_GRACE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What a panic said, for a report to a person.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// How much of a text that should not be there is shown.
+const SHOWN: usize = 100;
+
+/// How bytes begin that should not be there, in quotes, with everything in them that cannot be printed escaped.
+fn beginning(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN).unwrap_or(bytes));
+    format!("{:?}", text.trim_start().chars().take(SHOWN).collect::<String>())
 }
 
 /// Waits for a moment, or for ever if there is none.
@@ -130,3 +156,28 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-client-go.md")]
 struct FromClientGo;
+
+/// The chapters of the guide with Rust in them.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/install.md")]
+    struct Install;
+
+    #[doc = include_str!("../../../docs/first-informer.md")]
+    struct FirstInformer;
+
+    #[doc = include_str!("../../../docs/indexes.md")]
+    struct Indexes;
+
+    #[doc = include_str!("../../../docs/handlers.md")]
+    struct Handlers;
+
+    #[doc = include_str!("../../../docs/controllers.md")]
+    struct Controllers;
+
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
+
+    #[doc = include_str!("../../../docs/operations.md")]
+    struct Operations;
+}

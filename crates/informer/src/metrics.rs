@@ -2,12 +2,13 @@
 
 use std::{fmt, time::Duration};
 
+#[cfg(feature = "controller")]
 use crate::workqueue;
 
 /// Takes measurements. Give one to the builder of an informer or a work queue.
 ///
 /// What happens is recorded: an informer does so between batches, a queue for each item, from their own tasks. It should
-/// be quick and must not block. What is so at a moment is asked for by whoever wants to know, through a probe.
+/// be quick and must not block. Gauges are read through a probe, at the time of a scrape.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +35,8 @@ pub trait Metrics: Send + Sync + 'static {
     }
 
     /// There is a new work queue with this name, which can be asked how it is doing.
-    fn queue(&self, name: &str, probe: workqueue::Probe) {
+    #[cfg(feature = "controller")]
+    fn queue(&self, name: &str, probe: workqueue::QueueProbe) {
         let _ = (name, probe);
     }
 }
@@ -53,16 +55,16 @@ pub struct Levels {
     pub handlers: Vec<(String, usize)>,
 }
 
-/// Asks somebody how they are doing, and does not keep them alive.
+/// Reads the state of an informer or a queue, without keeping it alive.
 pub struct Probe<T>(Box<dyn Fn() -> Option<T> + Send + Sync>);
 
 impl<T> Probe<T> {
-    /// Asks by this function, which knows nothing more when whoever is asked is gone.
+    /// Reads by this function, which returns `None` once what it reads is gone.
     pub fn new(ask: impl Fn() -> Option<T> + Send + Sync + 'static) -> Self {
         Self(Box::new(ask))
     }
 
-    /// The answer, or `None` if nobody is there any more.
+    /// The state, or `None` if what it reads is gone.
     pub fn ask(&self) -> Option<T> {
         (self.0)()
     }

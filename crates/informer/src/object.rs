@@ -16,6 +16,9 @@ use crate::wire::deep;
 /// It is cheap to clone (an `Arc`), and `&*object` is the `K`. Key, version and labels are kept beside the object and
 /// cost nothing to ask for, whichever way the object itself is held.
 ///
+/// The methods of kube's [`Resource`] and `ResourceExt` work on it as they do on the `K`. A function that asks for a
+/// `Resource` takes `&*object`: a handle is not one itself, because a `Resource` can be changed.
+///
 /// ```
 /// use informer::Object;
 /// use k8s_openapi::api::core::v1::Pod;
@@ -25,6 +28,7 @@ use crate::wire::deep;
 /// let pod = Object::new(Pod { metadata, ..Default::default() })?;
 /// assert_eq!(pod.key().to_string(), "shop/web-0");
 /// assert!(pod.spec.is_none());
+/// assert_eq!(kube::Resource::object_ref(&*pod, &()).namespace.as_deref(), Some("shop"));
 /// # Ok::<(), informer::ObjectError>(())
 /// ```
 pub struct Object<K>(Arc<Inner<K>>);
@@ -63,6 +67,7 @@ impl<K> Drop for Body<K> {
 
 /// Why a decoded object cannot be kept: it has no usable name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ObjectError {
     /// `metadata.name` is missing.
     #[error("the object has no metadata.name (namespace {namespace:?})")]
@@ -75,30 +80,58 @@ pub enum ObjectError {
     Key(#[from] KeyError),
 }
 
+/// What an object had on the wire.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wired {
+    pub(crate) bytes: usize,
+    /// A hash of what was decoded; 0 when that is not known. Its highest bit says in which form it came: hashes of
+    /// one object in two forms have nothing in common.
+    pub(crate) hash: u64,
+    /// How deep it is nested, as far as that is known.
+    pub(crate) depth: u32,
+}
+
+/// The bit of a hash that says that protobuf came.
+pub(crate) const PROTOBUF_HASH: u64 = 1 << 63;
+
+impl<K> Object<K> {
+    /// An object as it came, with the head that was read before it.
+    ///
+    /// The body is there first: key, labels and counter are then allocated in a row and lie close together.
+    pub(crate) fn decoded(
+        body: K,
+        wired: Wired,
+        namespace: Option<&str>,
+        name: Option<&str>,
+        version: &str,
+        labels: impl FnOnce(&K) -> Labels,
+    ) -> Result<Self, ObjectError> {
+        let wire_bytes = wired.bytes.try_into().unwrap_or(u32::MAX);
+        let body =
+            Box::new(Body { object: Some(body), wire_bytes, wire_hash: wired.hash, depth: wired.depth });
+        let Some(name) = name else {
+            return Err(ObjectError::NoName { namespace: namespace.map(str::to_owned) });
+        };
+        let key = ObjectKey::new(namespace, name)?;
+        let (version, labels) = (version.into(), labels(&body));
+        Ok(Self(Arc::new(Inner { key, version, labels, body })))
+    }
+}
+
 impl<K: Resource> Object<K> {
     /// Takes key, version and labels from the object's own metadata.
     pub fn new(body: K) -> Result<Self, ObjectError> {
-        Self::decoded(body, 0, 0, 0)
+        Self::wired(body, Wired::default())
     }
 
-    /// Like [`new`](Self::new), of an object that had so many bytes on the wire, with this hash of those that
-    /// were decoded, and is nested so deep.
-    pub(crate) fn decoded(
-        body: K,
-        wire_bytes: usize,
-        wire_hash: u64,
-        depth: u32,
-    ) -> Result<Self, ObjectError> {
-        let wire_bytes = wire_bytes.try_into().unwrap_or(u32::MAX);
-        // The body comes first: key, labels and counter are then allocated in a row and lie close together.
-        let body = Box::new(Body { object: Some(body), wire_bytes, wire_hash, depth });
+    /// Like [`new`](Self::new), of an object that had this on the wire.
+    pub(crate) fn wired(body: K, wired: Wired) -> Result<Self, ObjectError> {
         let meta = body.meta();
-        let Some(name) = &meta.name else {
-            return Err(ObjectError::NoName { namespace: meta.namespace.clone() });
-        };
-        let key = ObjectKey::new(meta.namespace.as_deref(), name)?;
-        let version = meta.resource_version.as_deref().unwrap_or_default().into();
-        Ok(Self::assemble(key, version, body))
+        let [namespace, name, version] =
+            [&meta.namespace, &meta.name, &meta.resource_version].map(Clone::clone);
+        let labels = |body: &K| body.meta().labels.as_ref().map(Labels::from).unwrap_or_default();
+        let version = version.unwrap_or_default();
+        Self::decoded(body, wired, namespace.as_deref(), name.as_deref(), &version, labels)
     }
 
     /// The same object with its body changed, as a transform does it.
@@ -169,30 +202,37 @@ impl<K> Object<K> {
         &self.0.labels
     }
 
-    /// How many bytes of JSON the server sent for this object; 0 when it did not come from a server.
+    /// How many bytes the server sent, decompressed, for this object; 0 when it did not come from a server.
     pub fn wire_bytes(&self) -> usize {
         self.0.body.wire_bytes as usize
     }
 
     /// Whether the server said the same of both: one version, in the same bytes. The version alone would not do:
-    /// a server that went back in time gives it to another state of the object.
+    /// a server that went back in time gives it to another state of the object. Of bytes in two forms there is no more
+    /// to know than the version.
     pub(crate) fn same_bytes(&self, other: &Self) -> bool {
-        let (one, two) = (&self.0.body, &other.0.body);
-        one.wire_hash != 0
-            && one.wire_hash == two.wire_hash
+        let (one, two) = (self.0.body.wire_hash, other.0.body.wire_hash);
+        one != 0
+            && two != 0
+            && (one == two || is_protobuf(one) != is_protobuf(two))
             && self.resource_version() == other.resource_version()
     }
 
     /// Whether nothing is known that sets the two apart: one version, and not in other bytes.
     pub(crate) fn same_state(&self, other: &Self) -> bool {
         let (one, two) = (self.0.body.wire_hash, other.0.body.wire_hash);
-        self.resource_version() == other.resource_version() && (one == two || one == 0 || two == 0)
+        let comparable = one != 0 && two != 0 && is_protobuf(one) == is_protobuf(two);
+        self.resource_version() == other.resource_version() && (one == two || !comparable)
     }
 
     /// Whether two handles hold the very same object, not an equal one.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+}
+
+fn is_protobuf(hash: u64) -> bool {
+    hash & PROTOBUF_HASH != 0
 }
 
 impl<K> Clone for Object<K> {

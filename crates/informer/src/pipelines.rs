@@ -23,7 +23,7 @@ use crate::{
     monitor::Monitor,
     panic_message,
     queue::{AnyQueue, Delta, FirstList, Popped, QueueKind, SharedQueue, Transform},
-    reflector::{Phase, Problem, Reflector, Remedy, Settings},
+    reflector::{Phase, Problem, Reflector, ReflectorSettings, Remedy},
     source::ListWatch,
     store::{Batch, Store},
     until,
@@ -40,7 +40,7 @@ pub(crate) type PipelineBatch<K> = Popped<K, AnyQueue<K>>;
 /// What a pipeline needs to begin, and to begin anew.
 pub(crate) struct PipelineConfig<K> {
     pub(crate) sources: Vec<Arc<dyn ListWatch<K>>>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ReflectorSettings,
     pub(crate) seed: Option<u64>,
     pub(crate) queue: QueueKind,
     pub(crate) transform: Option<Transform<K>>,

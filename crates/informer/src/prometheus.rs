@@ -102,7 +102,7 @@ impl MetricConstructor<Histogram> for ListBuckets {
     }
 }
 
-/// When each informer had its last event. How long ago that is depends on when somebody asks.
+/// When each informer had its last event. The age is computed at the time of a scrape.
 #[derive(Debug, Clone, Default)]
 struct LastEvents(Arc<Mutex<BTreeMap<String, Instant>>>);
 
@@ -138,7 +138,7 @@ impl Collector for LastEvents {
     }
 }
 
-/// Informers that are asked when somebody reads.
+/// Informers whose gauges are read at the time of a scrape.
 #[derive(Debug, Clone, Default)]
 struct Gauges(Arc<Mutex<Vec<Named>>>);
 
@@ -351,7 +351,7 @@ impl Metrics for PrometheusMetrics {
         self.gauges.lock().push((name.to_owned(), probe));
     }
 
-    fn queue(&self, name: &str, probe: workqueue::Probe) {
+    fn queue(&self, name: &str, probe: workqueue::QueueProbe) {
         self.queues.watch(name, probe);
     }
 }

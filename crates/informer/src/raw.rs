@@ -1,19 +1,23 @@
 //! An object of any kind as the server sent it: its JSON, kept as text.
 //!
 //! Decoded, a pod takes ten times the memory, and most programs that pass objects on need no field of them. So the
-//! text is kept, ready to be sent as it is, and decoded only where somebody looks inside.
+//! text is kept, ready to be sent as it is, and decoded only where a field is read.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, fmt, sync::OnceLock};
 
+use informer_model::JSON_TEXT;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
     core::{ApiResource, DynamicResourceScope},
 };
-use serde::{Deserialize, Deserializer, de};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor},
+};
 use serde_json::{Value, value::RawValue};
 
-use crate::queue::Transform;
+use crate::wire;
 
 /// An object of any kind, kept as its JSON.
 ///
@@ -25,85 +29,100 @@ use crate::queue::Transform;
 /// assert_eq!(pod.labels().get("app"), Some("shop"));
 /// assert_eq!(pod.json(), text); // byte for byte
 /// assert_eq!(pod.metadata_json(), r#"{"name":"web-0","labels":{"app":"shop"}}"#);
-///
-/// let kept = RawObject::trim().apply(pod)?; // what an informer should keep
-/// assert_eq!(kept.labels().get("app"), Some("shop"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a factory it is `factory.for_resource_as::<RawObject>("pods")`, with [`trim`](Self::trim) as the factory's
-/// transform.
+/// With a factory it is `factory.for_resource_as::<RawObject>("pods")`. [`Object`](crate::Object) has key, version and
+/// labels beside it; asking for more of its metadata (`meta()`) decodes that and keeps it.
 #[derive(Debug, Clone)]
 pub struct RawObject {
-    /// What an informer needs to know about the object, until it knows it.
-    head: Option<Box<ObjectMeta>>,
-    /// One line: whoever sends it on may end it with a newline.
+    /// It has no line breaks, so that it can be sent as one line.
     json: Box<str>,
-    /// Where the metadata lies in it.
-    metadata: Range<u32>,
+    /// What somebody asked for.
+    meta: OnceLock<Box<Decoded>>,
 }
 
-/// The part of an object that is decoded when it arrives.
-#[derive(Deserialize)]
-struct Whole<'a> {
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Head {
-    name: Option<String>,
-    namespace: Option<String>,
-    resource_version: Option<String>,
-    labels: Option<BTreeMap<String, String>>,
+/// The metadata of an object, decoded.
+#[derive(Debug, Clone)]
+struct Decoded {
+    meta: ObjectMeta,
+    /// Whether it may have been changed.
+    changed: bool,
+    /// The object's JSON with the changed metadata.
+    json: OnceLock<Box<str>>,
 }
 
 impl RawObject {
     /// Reads an object, which must be JSON.
     pub fn new(json: String) -> serde_json::Result<Self> {
-        let json: Box<str> = one_line(json).into();
-        let Whole { metadata } = serde_json::from_str(&json)?;
-        let range = metadata.map_or(0..0, |metadata| {
-            let start = metadata.get().as_ptr() as usize - json.as_ptr() as usize;
-            start..start + metadata.get().len()
-        });
-        let head: Head =
-            metadata.map_or_else(|| Ok(Head::default()), |text| serde_json::from_str(text.get()))?;
-        let Head { name, namespace, resource_version, labels } = head;
-        let head = ObjectMeta { name, namespace, resource_version, labels, ..ObjectMeta::default() };
-        let [start, end] = [range.start, range.end].map(u32::try_from);
-        let metadata = start.and_then(|start| Ok(start..end?));
-        let metadata = metadata.map_err(|_| de::Error::custom("it is longer than 4 GiB"))?;
-        Ok(Self { head: Some(Box::new(head)), json, metadata })
+        serde_json::from_str::<&RawValue>(&json)?;
+        let raw = Self::as_it_is(json);
+        raw.decode_metadata()?;
+        Ok(raw)
     }
 
-    /// Forgets the decoded part once it has served: an [`Object`](crate::Object) has key, version and labels on its
-    /// own, and all of it is in the text.
-    pub fn trim() -> Transform<Self> {
-        Transform::reshape(|raw: &mut Self| raw.head = None)
+    /// JSON that has been checked.
+    fn as_it_is(json: String) -> Self {
+        Self { json: one_line(json).into(), meta: OnceLock::new() }
     }
 
     /// The object's JSON, in one line.
     pub fn json(&self) -> &str {
-        &self.json
+        match self.meta.get() {
+            Some(decoded) if decoded.changed => {
+                decoded.json.get_or_init(|| with_metadata(&self.json, &decoded.meta))
+            }
+            _ => &self.json,
+        }
     }
 
     /// The JSON of `metadata`; empty if there is none.
     pub fn metadata_json(&self) -> &str {
-        self.json.get(self.metadata.start as usize..self.metadata.end as usize).unwrap_or_default()
+        let json = self.json();
+        wire::metadata_of(json.as_bytes()).and_then(|range| json.get(range)).unwrap_or_default()
     }
 
     /// The object, decoded. One that is nested too deeply for that is an error.
     pub fn value(&self) -> serde_json::Result<Value> {
-        serde_json::from_str(&self.json)
+        serde_json::from_str(self.json())
     }
+
+    fn decode_metadata(&self) -> serde_json::Result<ObjectMeta> {
+        match wire::metadata_of(self.json.as_bytes()).and_then(|range| self.json.get(range)) {
+            Some(metadata) => {
+                serde_json::from_str::<Option<ObjectMeta>>(metadata).map(Option::unwrap_or_default)
+            }
+            None => Ok(ObjectMeta::default()),
+        }
+    }
+
+    /// What cannot be decoded is as if it were not there.
+    fn decoded(&self) -> Box<Decoded> {
+        let meta = self.decode_metadata().unwrap_or_default();
+        Box::new(Decoded { meta, changed: false, json: OnceLock::new() })
+    }
+}
+
+/// The same object with other metadata.
+fn with_metadata(json: &str, meta: &ObjectMeta) -> Box<str> {
+    let metadata = serde_json::to_string(meta).unwrap_or_else(|_| "{}".to_owned());
+    let range = wire::metadata_of(json.as_bytes());
+    let parts = range.and_then(|range| Some((json.get(..range.start)?, json.get(range.end..)?)));
+    match (parts, json.split_once('{')) {
+        (Some((before, after)), _) => [before, &metadata, after].concat(),
+        (None, Some((_, rest))) if rest.trim_start().starts_with('}') => {
+            format!(r#"{{"metadata":{metadata}}}"#)
+        }
+        (None, Some((_, rest))) => format!(r#"{{"metadata":{metadata},{rest}"#),
+        (None, None) => json.to_owned(),
+    }
+    .into()
 }
 
 /// The same JSON without space between its parts, if it has more than one line. A newline in a string is escaped, so
 /// one that is not lies between two parts.
 fn one_line(json: String) -> String {
-    if !json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    if !json.contains('\n') && !json.contains('\r') {
         return json;
     }
     let (mut in_string, mut escaped) = (false, false);
@@ -123,8 +142,32 @@ fn one_line(json: String) -> String {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?);
-        Self::new(json.into()).map_err(de::Error::custom)
+        deserializer.deserialize_newtype_struct(JSON_TEXT, Text)
+    }
+}
+
+/// Takes JSON as it came, or as it was written from something else.
+struct Text;
+
+impl<'de> Visitor<'de> for Text {
+    type Value = RawObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
+        let json = String::from(Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?));
+        if !json.starts_with('{') {
+            return Err(de::Error::invalid_type(de::Unexpected::Other("something else"), &self));
+        }
+        Ok(RawObject::as_it_is(json))
+    }
+
+    /// What was written just now is one line.
+    fn visit_bytes<E: de::Error>(self, json: &[u8]) -> Result<RawObject, E> {
+        let json = std::str::from_utf8(json).map_err(E::custom)?;
+        Ok(RawObject { json: json.into(), meta: OnceLock::new() })
     }
 }
 
@@ -148,14 +191,18 @@ impl Resource for RawObject {
         Cow::Borrowed(&resource.plural)
     }
 
-    /// Name, namespace, version and labels, until the object is [trimmed](Self::trim).
     fn meta(&self) -> &ObjectMeta {
-        static FORGOTTEN: LazyLock<ObjectMeta> = LazyLock::new(ObjectMeta::default);
-        self.head.as_deref().unwrap_or(&FORGOTTEN)
+        &self.meta.get_or_init(|| self.decoded()).meta
     }
 
+    /// What is changed there is changed in the [JSON](Self::json) too.
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.head.get_or_insert_default()
+        if self.meta.get().is_none() {
+            self.meta = OnceLock::from(self.decoded());
+        }
+        let decoded = self.meta.get_mut().expect("it was set just now");
+        (decoded.changed, decoded.json) = (true, OnceLock::new());
+        &mut decoded.meta
     }
 }
 
@@ -172,14 +219,33 @@ mod tests {
     }
 
     #[test]
-    fn an_object_keeps_its_text_and_its_labels_and_gives_up_what_was_decoded() {
-        let trimmed = RawObject::trim().apply(object(TEXT)).unwrap();
-        assert_eq!(format!("{trimmed:?}"), "shop/a@7");
-        assert!(trimmed.head.is_none() && trimmed.meta().name.is_none());
-        assert_eq!(trimmed.labels().get("x"), Some("y"));
-        assert_eq!(trimmed.json(), TEXT);
-        assert!(trimmed.metadata_json().starts_with(r#"{"namespace"#));
-        assert_eq!(trimmed.value().unwrap()["metadata"]["labels"]["x"], "y");
+    fn an_object_keeps_its_text_and_decodes_its_metadata_when_asked() {
+        let object = object(TEXT);
+        assert_eq!(format!("{object:?}"), "shop/a@7");
+        assert_eq!(object.labels().get("x"), Some("y"));
+        assert_eq!(object.json(), TEXT);
+        assert!(object.metadata_json().starts_with(r#"{"namespace"#));
+        assert_eq!(object.value().unwrap()["metadata"]["labels"]["x"], "y");
+        assert_eq!(object.meta().labels.as_ref().unwrap()["x"], "y");
+    }
+
+    #[test]
+    fn metadata_that_is_changed_is_changed_in_the_text() {
+        let label = |raw: &mut RawObject| {
+            raw.meta_mut().labels = Some([("x".to_owned(), "z".to_owned())].into());
+            Ok::<(), ()>(())
+        };
+        let changed = object(TEXT).modify(label).unwrap();
+        assert_eq!(changed.labels().get("x"), Some("z"));
+        assert_eq!(changed.value().unwrap()["metadata"]["labels"]["x"], "z");
+        assert_eq!(changed.value().unwrap()["n"], 1.5);
+        assert!(changed.metadata_json().contains(r#""x":"z""#));
+        for bare in ["{}", r#"{"n":1}"#, r#"{ "n":1,"metadata":null}"#] {
+            let mut raw: RawObject = serde_json::from_str(bare).unwrap();
+            raw.meta_mut().name = Some("b".into());
+            assert_eq!(raw.value().unwrap()["metadata"]["name"], "b", "{bare}");
+            assert_eq!(raw.value().unwrap().get("n").is_some(), bare.contains('n'), "{bare}");
+        }
     }
 
     #[test]
@@ -203,8 +269,9 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused() {
-        for text in ["1", r#"{"metadata":{"name":5}}"#, "{", ""] {
+        for text in ["1", "{", ""] {
             assert!(serde_json::from_str::<RawObject>(text).is_err(), "{text}");
         }
+        assert!(RawObject::new(r#"{"metadata":{"name":5}}"#.to_owned()).is_err());
     }
 }

@@ -2,4 +2,5 @@
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "controller")]
 pub(crate) use tokio::time::{Instant, sleep_until};

@@ -1,8 +1,7 @@
 //! Informers that are not shared: one list and watch, one function or handler, called in place.
 //!
-//! [`Controller`] hands the raw deltas to a function. [`Informer`] is a controller that keeps a store and
-//! tells one handler. Most programs want a [`SharedInformer`](crate::SharedInformer) instead: these are for
-//! those who want no task beside the one that runs them, and a panic of theirs to come out of `run`.
+//! [`DeltaProcessor`] hands the raw deltas to a function. [`Informer`] keeps a store and tells one handler. Most programs want a [`SharedInformer`](crate::SharedInformer) instead: these are for
+//! programs that want no other task than the one that calls `run`, and panics of handlers to come out of it.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -14,11 +13,10 @@ use crate::{
     health::{Health, SyncError},
     monitor::Monitor,
     pipelines::{PipelineConfig, Pipelines},
-    queue::{Delta, FirstList, QueueKind, Transform},
-    reflector::Settings,
-    shared::GRACE,
+    queue::{Delta, FirstList},
+    shared::{Plan, SharedInformerBuilder},
     source::ListWatch,
-    store::{self, IndexError, IndexHandle, Store, StoreWriter},
+    store::{IndexError, IndexHandle, Store},
     until,
 };
 
@@ -27,7 +25,7 @@ use crate::{
 /// The function answers with the deltas that it could not process: they are queued again.
 ///
 /// ```
-/// use informer::{unshared::Controller, queue::Delta, source::MemorySource, store};
+/// use informer::{unshared::DeltaProcessor, queue::Delta, source::MemorySource, store};
 /// use k8s_openapi::api::core::v1::Node;
 /// use tokio_util::sync::CancellationToken;
 ///
@@ -35,23 +33,24 @@ use crate::{
 /// let (_writer, known) = store::new::<Node>();
 /// let stop = CancellationToken::new();
 /// let ending = stop.clone();
-/// let controller = Controller::new(MemorySource::<Node>::new(), known, move |deltas: Vec<Delta<Node>>| {
+/// let processor = DeltaProcessor::new(MemorySource::<Node>::new(), known, move |deltas: Vec<Delta<Node>>| {
 ///     println!("{} deltas", deltas.len());
 ///     ending.cancel();
 ///     async { Vec::new() }
 /// });
-/// controller.run(stop).await;
+/// processor.run(stop).await;
 /// # }
 /// ```
-pub struct Controller<K, P> {
+pub struct DeltaProcessor<K, P> {
     config: PipelineConfig<K>,
     known: Store<K>,
     process: P,
     resync: Duration,
+    grace: Duration,
     monitor: Arc<Monitor>,
 }
 
-/// Tells how far a controller has come, while it runs. It is cheap to clone.
+/// Tells how far one of these has come, while it runs. It is cheap to clone.
 #[derive(Clone)]
 pub struct Progress(Arc<Monitor>);
 
@@ -66,60 +65,28 @@ impl Progress {
         self.0.wait_until_synced(within, || 0).await
     }
 
-    /// What the controller is doing, since when, and what went wrong last.
+    /// What it is doing, since when, and what went wrong last.
     pub fn health(&self) -> Health {
         self.0.health(0)
     }
 }
 
-impl<K, P, F> Controller<K, P>
+impl<K, P, F> DeltaProcessor<K, P>
 where
     K: Send + Sync + 'static,
     P: FnMut(Vec<Delta<K>>) -> F,
     F: Future<Output = Vec<Delta<K>>>,
 {
-    /// A controller of a source. `known` is the store that the function maintains, if it does: a
-    /// [`QueueKind::PerKey`] queue finds there what a list no longer has.
+    /// One with every default; [`build_processor`](SharedInformerBuilder::build_processor) has the options. `known` is the
+    /// store that the function maintains, if it does: a [`QueueKind::PerKey`](crate::queue::QueueKind::PerKey) queue finds
+    /// there what a list no longer has.
     pub fn new(source: impl ListWatch<K>, known: Store<K>, process: P) -> Self {
-        let source: Arc<dyn ListWatch<K>> = Arc::new(source);
-        let description = source.description();
-        let monitor = Arc::new(Monitor::new(description.clone(), vec![description]));
-        let config = PipelineConfig {
-            sources: vec![source],
-            settings: Settings::default(),
-            seed: None,
-            queue: QueueKind::default(),
-            transform: None,
-        };
-        Self { config, known, process, resync: Duration::ZERO, monitor }
+        Self::of(SharedInformerBuilder::new(source), known, process)
     }
 
-    /// In which order deltas come.
-    #[must_use]
-    pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.config.queue = kind;
-        self
-    }
-
-    /// How often everything known is to be processed again. Default: never.
-    #[must_use]
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = period;
-        self
-    }
-
-    /// Changes every object once before it is processed.
-    #[must_use]
-    pub fn transform(mut self, transform: Transform<K>) -> Self {
-        self.config.transform = Some(transform);
-        self
-    }
-
-    /// How to list and watch.
-    #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.config.settings = settings;
-        self
+    pub(crate) fn of(builder: SharedInformerBuilder<K>, known: Store<K>, process: P) -> Self {
+        let (Plan { config, resync, grace, .. }, monitor) = builder.into_parts();
+        Self { config, known, process, resync, grace, monitor: Arc::new(monitor) }
     }
 
     /// Tells how far it has come, while it runs.
@@ -155,14 +122,14 @@ where
                 }
             }
         }
-        let stuck = pipelines.stop(Instant::now().checked_add(GRACE)).await;
+        let stuck = pipelines.stop(Instant::now().checked_add(self.grace)).await;
         for who in stuck {
             tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
         }
     }
 }
 
-/// However a controller ends, nobody waits for it in vain.
+/// However it ends, nobody waits for it in vain.
 struct Ending(Arc<Monitor>);
 
 impl Drop for Ending {
@@ -193,10 +160,8 @@ impl Drop for Ending {
 /// # }
 /// ```
 pub struct Informer<K, H> {
-    config: PipelineConfig<K>,
-    writer: StoreWriter<K>,
+    plan: Plan<K>,
     handler: H,
-    resync: Duration,
     monitor: Arc<Monitor>,
 }
 
@@ -205,34 +170,15 @@ where
     K: Send + Sync + 'static,
     H: EventHandler<K>,
 {
-    /// An informer of a source with its one handler.
+    /// One with every default; [`build_unshared`](SharedInformerBuilder::build_unshared) has the options.
     pub fn new(source: impl ListWatch<K>, handler: H) -> Self {
-        let (writer, known) = store::new();
-        let Controller { config, resync, monitor, .. } =
-            Controller::new(source, known, |_: Vec<Delta<K>>| async { Vec::new() });
-        let resync = handler.resync().unwrap_or(resync);
-        Self { config, writer, handler, resync, monitor }
+        Self::of(SharedInformerBuilder::new(source), handler)
     }
 
-    /// In which order changes reach the cache.
-    #[must_use]
-    pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.config.queue = kind;
-        self
-    }
-
-    /// Changes every object once before it is kept.
-    #[must_use]
-    pub fn transform(mut self, transform: Transform<K>) -> Self {
-        self.config.transform = Some(transform);
-        self
-    }
-
-    /// How to list and watch.
-    #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.config.settings = settings;
-        self
+    pub(crate) fn of(builder: SharedInformerBuilder<K>, handler: H) -> Self {
+        let (mut plan, monitor) = builder.into_parts();
+        plan.resync = handler.resync().unwrap_or(plan.resync);
+        Self { plan, handler, monitor: Arc::new(monitor) }
     }
 
     /// Adds an index; see [`Store::add_index`].
@@ -241,12 +187,12 @@ where
         F: Fn(&Object<K>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item: AsRef<str>>,
     {
-        self.writer.store().add_index(name, function)
+        self.plan.writer.store().add_index(name, function)
     }
 
     /// The cache.
     pub fn store(&self) -> Store<K> {
-        self.writer.store()
+        self.plan.writer.store()
     }
 
     /// Tells how far it has come, while it runs.
@@ -256,7 +202,7 @@ where
 
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { config, writer, handler, resync, monitor } = self;
+        let Self { plan: Plan { config, writer, resync, grace }, handler, monitor } = self;
         let known = writer.store();
         // The function is called again only after its future has ended, so the lock is always free.
         let work = Arc::new(tokio::sync::Mutex::new((writer, handler, FirstList::default())));
@@ -278,6 +224,6 @@ where
                 Vec::new()
             }
         };
-        Controller { config, known, process, resync, monitor }.run(stop).await;
+        DeltaProcessor { config, known, process, resync, grace, monitor }.run(stop).await;
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! What Kubernetes has built in: [`BUILTIN_KINDS`], and [`for_each_kind!`] to make code from them.
 //!
-//! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]). What it is
-//! sent by typed clients: objects in protobuf ([`decode_protobuf`]).
+//! What a server answers: messages cut out of a stream ([`FrameDecoder`]) and failures ([`Status`]). What
+//! typed clients send and get: objects in protobuf ([`decode_protobuf`], [`encode_protobuf`]).
 //!
 //! Every parser takes any input without panicking and answers an error that names the position.
 
@@ -34,7 +34,11 @@ pub use framing::{DEFAULT_FRAME_LIMIT, FrameDecoder, FrameError, Framing};
 pub use key::{KeyError, ObjectKey};
 pub use kinds::{BUILTIN_KINDS, BuiltinKind};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
-pub use protobuf::{ProtobufError, ProtobufErrorKind, check_fields, complete_fields, decode_protobuf};
+pub use protobuf::{
+    JSON_TEXT, ProtobufEncodeError, ProtobufEncodeErrorKind, ProtobufError, ProtobufErrorKind, ProtobufHead,
+    ProtobufKind, ProtobufList, ProtobufObject, check_fields, complete_fields, decode_protobuf,
+    encode_protobuf, encode_watch_event, has_protobuf,
+};
 pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError, qualified_name};
 pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};
 pub use status::{Outcome, Reason, Status, StatusCause, StatusDetails, StatusMetadata};

@@ -25,21 +25,31 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// An event of a watch about an object, which is given in the form that the client wants.
-    pub fn frame(self, object: &[u8]) -> Bytes {
-        let name = match self {
+    /// What events of this type are called.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Added => "ADDED",
             Self::Modified => "MODIFIED",
             Self::Deleted => "DELETED",
-        };
-        frame(name, object)
+        }
+    }
+
+    /// An event of a watch about an object, which is given in the form that the client wants.
+    pub fn frame(self, object: &[u8]) -> Bytes {
+        frame(self.name(), object)
     }
 }
 
 /// An ERROR event, which is the last thing that a watch says.
 pub fn error_event(status: &Status) -> Bytes {
-    frame("ERROR", &serde_json::to_vec(status).unwrap_or_default())
+    frame(ERROR, &serde_json::to_vec(status).unwrap_or_default())
 }
+
+/// What the last event of a watch is called that tells of a failure.
+pub const ERROR: &str = "ERROR";
+
+/// What an event is called that tells of a version alone.
+pub const BOOKMARK: &str = "BOOKMARK";
 
 fn frame(r#type: &str, object: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(object.len() + r#type.len() + 24);
@@ -70,6 +80,20 @@ pub struct ListMeta {
     pub continue_from: Option<String>,
     /// How many objects the next pages have, if that is known.
     pub remaining: Option<usize>,
+}
+
+impl ListMeta {
+    /// The `metadata` of the list.
+    pub fn json(&self) -> Value {
+        let mut metadata = json!({ "resourceVersion": self.version });
+        if let Some(token) = &self.continue_from {
+            metadata["continue"] = token.as_str().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        metadata
+    }
 }
 
 /// A kind, and how a list of its objects is called.
@@ -111,25 +135,32 @@ impl Envelope {
         self.form
     }
 
+    /// The apiVersion and the kind of an object in this form.
+    pub fn object_type(&self) -> (&str, &str) {
+        match self.form {
+            Form::Object => (&self.names.api_version, &self.names.kind),
+            Form::Metadata => (META, "PartialObjectMetadata"),
+            Form::Table(_) => (META, "Table"),
+        }
+    }
+
+    /// The apiVersion and the kind of a list in this form.
+    pub fn list_type(&self) -> (&str, &str) {
+        match self.form {
+            Form::Object => (&self.names.api_version, &self.names.list_kind),
+            Form::Metadata => (META, "PartialObjectMetadataList"),
+            Form::Table(_) => (META, "Table"),
+        }
+    }
+
     /// How a list begins; the items follow, with commas between them, and [`LIST_END`].
     pub fn list_start(&self, meta: &ListMeta) -> String {
-        let mut list = json!({ "resourceVersion": meta.version });
-        if let Some(token) = &meta.continue_from {
-            list["continue"] = token.as_str().into();
-        }
-        if let Some(remaining) = meta.remaining {
-            list["remainingItemCount"] = remaining.into();
-        }
-        let (r#type, items) = match self.form {
-            Form::Object => {
-                (type_meta(&self.names.list_kind, &self.names.api_version), "\"items\":[".to_owned())
-            }
-            Form::Metadata => (type_meta("PartialObjectMetadataList", META), "\"items\":[".to_owned()),
-            Form::Table(_) => {
-                (type_meta("Table", META), format!("\"columnDefinitions\":{},\"rows\":[", self.definitions()))
-            }
+        let (api_version, kind) = self.list_type();
+        let items = match self.form {
+            Form::Object | Form::Metadata => "\"items\":[".to_owned(),
+            Form::Table(_) => format!("\"columnDefinitions\":{},\"rows\":[", self.definitions()),
         };
-        format!("{type}\"metadata\":{list},{items}")
+        format!("{}\"metadata\":{},{items}", type_meta(kind, api_version), meta.json())
     }
 
     /// A table of one object, which is given as JSON. It has no columns where a watch has told them.
@@ -180,11 +211,16 @@ impl Envelope {
 
     /// A bookmark of a watch: nothing but a version, and whether the initial events end here.
     pub fn bookmark(&self, version: &str, initial_events_end: bool) -> Bytes {
+        frame(BOOKMARK, self.bookmark_object(version, initial_events_end).as_bytes())
+    }
+
+    /// The object in a bookmark.
+    pub fn bookmark_object(&self, version: &str, initial_events_end: bool) -> String {
         let mut meta = json!({ "resourceVersion": version });
         if initial_events_end {
             meta["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
-        let object = match self.form {
+        match self.form {
             Form::Object => {
                 let r#type = type_meta(&self.names.kind, &self.names.api_version);
                 format!("{type}\"metadata\":{meta}}}")
@@ -196,8 +232,7 @@ impl Envelope {
                 let object = json!({ "kind": kind, "apiVersion": api_version, "metadata": meta });
                 self.table(&object.to_string())
             }
-        };
-        frame("BOOKMARK", object.as_bytes())
+        }
     }
 
     fn definitions(&self) -> Value {

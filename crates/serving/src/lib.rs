@@ -1,7 +1,7 @@
 //! What servers of the Kubernetes API have in common.
 //!
 //! In: the parts of a request, descriptions of what is served, objects as JSON. Out: what the request asks for
-//! ([`path`], [`media`]), and what is answered: the documents of [`discovery`], what stands around objects in a list
+//! ([`path`], [`options`], [`media`]), and what is answered: the documents of [`discovery`], what stands around objects in a list
 //! or a watch ([`envelope`]), and the columns of each kind for `kubectl get` ([`table`]), read from the text of objects
 //! ([`json`]). Nothing here does I/O or knows where objects come from.
 
@@ -11,6 +11,7 @@ pub mod discovery;
 pub mod envelope;
 pub mod json;
 pub mod media;
+pub mod options;
 pub mod path;
 mod quantity;
 pub mod table;

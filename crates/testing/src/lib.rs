@@ -1,4 +1,4 @@
-//! Test support of the workspace: random histories from a seed, fuzz targets, fixtures.
+//! Test support of the workspace: random histories from a seed, fuzz targets, fixtures, deadlines.
 //!
 //! [`histories`] is how the property tests here run: many histories, a seed that is printed when one of
 //! them fails, and two environment variables:
@@ -7,9 +7,14 @@
 //! - `INFORMER_HISTORIES=N` sets how many histories a run has (10,000 otherwise).
 //!
 //! [`fuzz`] runs a fuzz target the same way, without libFuzzer.
+//!
+//! `socket` (a feature) sends requests and reads answers byte for byte.
 
+mod deadline;
 mod fixtures;
 mod fuzz;
+#[cfg(feature = "socket")]
+pub mod socket;
 
 use std::{env, fmt::Debug};
 
@@ -18,7 +23,8 @@ use proptest::{
     test_runner::{Config, RngSeed, TestCaseError, TestRunner},
 };
 
-pub use fixtures::custom_resource;
+pub use deadline::Deadline;
+pub use fixtures::{custom_resource, widget, widgets};
 pub use fuzz::fuzz;
 
 /// How many histories a run has unless `INFORMER_HISTORIES` says otherwise.

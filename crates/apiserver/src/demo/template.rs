@@ -98,14 +98,18 @@ fn defaults(template: &mut Value) {
 }
 
 fn probe(path: &str, port: Value, delay: u64, period: u64) -> Value {
-    json!({
+    let mut probe = json!({
         "failureThreshold": 3,
         "httpGet": {"path": path, "port": port, "scheme": "HTTP"},
-        "initialDelaySeconds": delay,
         "periodSeconds": period,
         "successThreshold": 1,
         "timeoutSeconds": 1,
-    })
+    });
+    // No server writes a delay of 0.
+    if delay > 0 {
+        put(&mut probe, &["initialDelaySeconds"], delay);
+    }
+    probe
 }
 
 fn resources(chance: &mut Chance) -> Value {

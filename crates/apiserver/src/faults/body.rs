@@ -1,16 +1,17 @@
 //! Bodies that break.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 
 use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
-use http::{HeaderValue, Response, header};
-use http_body::Frame;
-use http_body_util::{BodyDataStream, BodyExt, StreamBody};
+use http::{Response, header};
+use http_body_util::{BodyDataStream, BodyExt};
 
 use super::{Fault, OpenWatch};
-use crate::respond::{Body, BoxError};
+use crate::{
+    compress,
+    respond::{Body, BoxError, pieces as boxed},
+};
 
 /// What a proxy says that has lost its server.
 pub(crate) const HTML: &str =
@@ -18,7 +19,12 @@ pub(crate) const HTML: &str =
 
 /// An answer after a fault has been at it.
 pub(crate) fn broken(response: Response<Body>, fault: &Fault) -> Response<Body> {
-    let (mut parts, body) = response.into_parts();
+    if *fault == Fault::Gzip {
+        // What the client has asked for is not compressed twice.
+        let is_packed = response.headers().contains_key(header::CONTENT_ENCODING);
+        return if is_packed { response } else { compress::flushed(response) };
+    }
+    let (parts, body) = response.into_parts();
     let pieces = body.into_data_stream();
     let body = match fault {
         Fault::Reset | Fault::CutAfter(_) | Fault::StallAfter(_) => {
@@ -30,18 +36,9 @@ pub(crate) fn broken(response: Response<Body>, fault: &Fault) -> Response<Body> 
                 Err(e) => vec![Err(e)],
             })
         })),
-        Fault::Gzip => {
-            parts.headers.remove(header::CONTENT_LENGTH);
-            parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            boxed(pieces.map(|piece| piece.and_then(|piece| Ok(member(&piece)?))))
-        }
         _ => boxed(pieces),
     };
     Response::from_parts(parts, body)
-}
-
-fn boxed(pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -> Body {
-    StreamBody::new(pieces.map(|piece| piece.map(Frame::data))).boxed_unsync()
 }
 
 /// The same answer, which breaks when its watch is told to.
@@ -127,11 +124,4 @@ async fn told(watch: &mut Option<OpenWatch>) -> Break {
         Some(told) => told,
         None => std::future::pending().await,
     }
-}
-
-/// One gzip member.
-fn member(piece: &[u8]) -> std::io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(piece)?;
-    Ok(encoder.finish()?.into())
 }

@@ -18,7 +18,7 @@ use std::{
 use body::Break;
 pub(crate) use body::{HTML, breakable, broken};
 use bytes::Bytes;
-use informer_serving::envelope::error_event;
+use informer_serving::media::Encoding;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use rule::Occasion;
@@ -26,7 +26,7 @@ pub(crate) use rule::Requested;
 pub use rule::{Fault, Rule};
 use tokio::sync::mpsc;
 
-use crate::verbs::Verb;
+use crate::{present::error_event, verbs::Verb};
 
 /// The number of a rule that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,9 +151,9 @@ impl Faults {
         }
     }
 
-    /// The faults of one watch.
-    pub(crate) fn watch(&self, request: &Arc<Requested>) -> WatchFaults {
-        WatchFaults { faults: self.clone(), request: Arc::clone(request), ended: false }
+    /// The faults of one watch, whose events are written like this.
+    pub(crate) fn watch(&self, request: &Arc<Requested>, encoding: Encoding) -> WatchFaults {
+        WatchFaults { faults: self.clone(), request: Arc::clone(request), encoding, ended: false }
     }
 }
 
@@ -190,6 +190,7 @@ impl Drop for OpenWatch {
 pub(crate) struct WatchFaults {
     faults: Faults,
     request: Arc<Requested>,
+    encoding: Encoding,
     ended: bool,
 }
 
@@ -215,7 +216,7 @@ impl WatchFaults {
                 Fault::DropEvent => frames = [None, None],
                 Fault::DuplicateEvent => frames[1] = frames[0].clone(),
                 Fault::StreamError(status) => {
-                    frames = [Some(error_event(&status)), None];
+                    frames = [Some(error_event(&status, self.encoding)), None];
                     self.ended = true;
                 }
                 _ => {}

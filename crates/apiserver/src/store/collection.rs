@@ -26,7 +26,7 @@ pub(crate) fn from_key<'o>(
 }
 
 /// How many encodings of a change are kept beside it; see [`Change::frame`].
-pub(crate) const FRAMES: usize = 15;
+pub(crate) const FRAMES: usize = 21;
 
 /// One change of one object.
 pub(crate) struct Change {
@@ -41,11 +41,16 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// An encoding of this change, made once for all who watch.
-    pub(crate) fn frame(&self, place: usize, encode: impl FnOnce() -> Bytes) -> Bytes {
-        match self.frames.get(place) {
-            Some(frame) => frame.get_or_init(encode).clone(),
-            None => encode(),
+    /// An encoding of this change, kept for all who watch once it is made.
+    pub(crate) fn frame<E>(
+        &self,
+        place: usize,
+        encode: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        let Some(kept) = self.frames.get(place) else { return encode() };
+        match kept.get() {
+            Some(frame) => Ok(frame.clone()),
+            None => encode().map(|frame| kept.get_or_init(|| frame).clone()),
         }
     }
 }
@@ -62,7 +67,7 @@ pub(super) struct Collection {
     base: Objects,
     /// Every change after this version is in `changes`.
     base_version: u64,
-    /// Tells those who watch that there is something new.
+    /// Wakes the watches when there is something new.
     pub changed: watch::Sender<()>,
     /// It is no longer served, and here only for those who have not yet seen its end.
     pub retired: bool,
@@ -124,7 +129,7 @@ impl Collection {
         }
     }
 
-    /// Forgets the changes up to a version. Who has seen them all may go on.
+    /// Forgets the changes up to a version. A watch that has seen them all goes on.
     pub(super) fn compact(&mut self, version: u64) {
         while self.changes.front().is_some_and(|change| change.version <= version) {
             self.forget_one();

@@ -1,8 +1,8 @@
 //! Everything the server keeps: one version counter, and for each resource its objects and their history.
 //!
 //! Writes go through [`Store::write`], one at a time; what a write does is seen at once. Reads take what was
-//! there at a version and work on that without holding anything up. Those who watch keep no copy: they ask
-//! for the changes after the last one they saw, and who asks too late has lost the thread.
+//! there at a version and work on that without holding anything up. Watches keep no copy: they ask
+//! for the changes after the last one they saw. One that asks too late is cut off.
 
 mod collection;
 mod object;
@@ -85,7 +85,7 @@ pub(crate) struct Reading {
     pub version: u64,
 }
 
-/// Where somebody who watches has got to.
+/// How far a watch has got.
 pub(crate) struct Cursor {
     collection: CollectionId,
     /// Everything up to here has been seen.
@@ -312,7 +312,7 @@ impl State {
         self.list_catalog();
     }
 
-    /// Ends a resource: its objects are deleted, and who watches them is told that before the watch ends.
+    /// Ends a resource: its objects are deleted, and watches are told so before they end.
     pub(crate) fn withdraw(&mut self, group: &str, plural: &str) {
         let Some(id) = self.names.remove(&(group.to_owned(), plural.to_owned())) else { return };
         let (objects, resource) = match self.collections.get_mut(&id) {
@@ -344,7 +344,7 @@ impl State {
         self.collections.values_mut().for_each(|collection| collection.compact(version));
     }
 
-    /// Goes back to an older version, as a restored backup does. Who watches is cut off.
+    /// Goes back to an older version, as a restored backup does. Watches are cut off.
     pub(crate) fn rewind(&mut self, version: u64) -> Result<(), Expired> {
         if version > self.version {
             return Ok(());

@@ -1,10 +1,11 @@
 //! The object in the body of a write: is it what the path says, and what its kind allows?
 
 use informer_model::{Status, StatusCause, complete_fields};
+use informer_serving::options::{invalid_options, unsupported};
 use serde_json::Value;
 
 use super::Call;
-use crate::{fields, media, query, rules};
+use crate::{admission, fields, media, rules};
 
 /// What to do about fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,15 @@ impl Call<'_> {
     /// The object in the body.
     pub(super) fn decode(&self) -> Result<Value, Status> {
         media::decode(self.headers, &self.body)
+    }
+
+    /// Whether the write is only to be tried: `dryRun=All`.
+    pub(super) fn dry_run(&self) -> Result<bool, Status> {
+        match self.query.get("dryRun") {
+            None => Ok(false),
+            Some("All") => Ok(true),
+            Some(other) => Err(invalid_options("CreateOptions", [unsupported("dryRun", [other], &["All"])])),
+        }
     }
 
     /// Checks that an object is of the kind that the path says. A built-in one may leave that to the path.
@@ -79,8 +89,7 @@ impl Call<'_> {
 
     /// Checks metadata, after taking out what is empty there.
     pub(super) fn check_metadata(&self, object: &mut Value) -> Result<(), Status> {
-        let broken = rules::check_metadata(object, &self.resource);
-        if broken.is_empty() { Ok(()) } else { Err(self.invalid(object, broken)) }
+        admission::check_metadata(&self.resource, object)
     }
 
     /// Writes a built-in object as a server does, with all that is always shown.
@@ -92,8 +101,7 @@ impl Call<'_> {
 
     /// The object breaks the rules of its kind.
     pub(super) fn invalid(&self, object: &Value, causes: impl IntoIterator<Item = StatusCause>) -> Status {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        Status::invalid(&self.resource.kind, &self.resource.group, name, causes)
+        admission::invalid(&self.resource, object, causes)
     }
 
     /// Checks the fields of a built-in object, or the metadata of a custom one, takes out those that it cannot
@@ -104,20 +112,12 @@ impl Call<'_> {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let causes =
-                    [query::unsupported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"])];
-                return Err(query::invalid_options("CreateOptions", causes));
+                let causes = [unsupported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"])];
+                return Err(invalid_options("CreateOptions", causes));
             }
         };
-        let (group, version, kind) = (&self.resource.group, &self.version.name, &self.resource.kind);
-        let checked = if self.resource.custom {
-            fields::check_metadata(object)
-        } else {
-            fields::check(group, version, kind, object)
-        };
-        let unknown = checked.map_err(|why| {
-            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-        })?;
+        let (version, kind) = (&self.version.name, &self.resource.kind);
+        let unknown = admission::check_types(&self.resource, version, object)?;
         let warnings: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
         if validation == FieldValidation::Strict && !unknown.is_empty() {
             return Err(Status::bad_request(format!(

@@ -1,26 +1,24 @@
-//! Create, and writing any object that has passed the checks.
+//! Create.
 
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use informer_model::{ObjectKey, Status, StatusCause};
-use informer_serving::path::no_such_path;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Answer, Call, not_allowed};
 use crate::{
-    custom, defaults,
+    admission, defaults,
     respond::Body,
     rules,
-    server::Server,
     store::{State, Stored},
 };
 
 impl Call<'_> {
     pub(super) fn create(self) -> Answer {
         self.check_form()?;
-        let dry_run = self.query.dry_run()?;
+        let dry_run = self.dry_run()?;
         if self.resource.namespaced && self.place.namespace.is_none() {
             return Err(not_allowed());
         }
@@ -63,7 +61,7 @@ impl Call<'_> {
                 }
                 return Err(status);
             }
-            self.check_namespace(state)?;
+            admission::check_namespace(state, self.place.namespace.as_deref())?;
             self.assign_address(state, &mut object);
             self.complete(&mut object);
             self.put(state, object, dry_run, now)
@@ -108,42 +106,16 @@ impl Call<'_> {
         }
     }
 
-    /// Objects are created only in namespaces that exist.
-    fn check_namespace(&self, state: &State) -> Result<(), Status> {
-        let Some(namespace) = self.place.namespace.as_deref() else { return Ok(()) };
-        let known = state
-            .find("", "namespaces")
-            .and_then(|(id, _)| state.get(id, &ObjectKey::new(None, namespace).ok()?));
-        known.map(drop).ok_or_else(|| Status::not_found("namespaces", "", namespace))
-    }
-
     /// Writes an object that has passed the checks, or shows what would have been written.
     pub(super) fn put(
         &self,
         state: &mut State,
-        mut object: Value,
+        object: Value,
         dry_run: bool,
         now: Timestamp,
     ) -> Result<Arc<Stored>, Status> {
-        let defined = custom::defines_resources(&self.resource)
-            .then(|| custom::prepare(&mut object, state, now))
-            .transpose()?;
-        if dry_run {
-            return self.unwritten(&object);
-        }
-        let stored = state.put(self.id, &self.version.name, &mut object)?;
-        if let Some(resource) = defined {
-            state.serve(resource);
-        }
-        Ok(stored)
-    }
-
-    /// An object as it would be, for the answer to a dry run.
-    pub(super) fn unwritten(&self, object: &Value) -> Result<Arc<Stored>, Status> {
-        let version =
-            object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0);
-        let stored = Stored::new(&self.resource, &self.version.name, version, object);
-        stored.map(Arc::new).map_err(|e| Status::bad_request(e.to_string()))
+        let target = (self.id, self.resource.as_ref());
+        admission::put(state, target, &self.version.name, object, dry_run, now)
     }
 }
 
@@ -156,70 +128,4 @@ pub(super) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -
         }
     }
     response
-}
-
-impl Server {
-    /// Writes an object as it is, status and all: how clusters are loaded, generated and kept in motion. What
-    /// is there under its name is replaced.
-    pub(crate) fn import(&self, mut object: Value) -> Result<Arc<Stored>, Status> {
-        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let now = Timestamp::now();
-        self.store.write(|state| {
-            let catalog = state.catalog();
-            let resource = catalog.iter().find(|resource| resource.kind == kind && resource.group == group);
-            let resource =
-                resource.filter(|resource| resource.version(version).is_some()).ok_or_else(|| {
-                    Status::bad_request(format!(
-                        "no resource of kind {kind:?} in version {api_version:?} is served"
-                    ))
-                })?;
-            let (id, resource) = state.find(&resource.group, &resource.plural).ok_or_else(no_such_path)?;
-            let metadata = rules::metadata(&mut object);
-            if resource.namespaced {
-                metadata.entry("namespace").or_insert_with(|| "default".into());
-            } else {
-                metadata.remove("namespace");
-            }
-            // What is written again stays the object that it was.
-            let text = |field: &str| metadata.get(field).and_then(Value::as_str);
-            let key = ObjectKey::new(text("namespace"), text("name").unwrap_or_default());
-            let known = key.ok().and_then(|key| state.get(id, &key));
-            let known =
-                known.map(|known| known.value(&resource, version)["metadata"].take()).unwrap_or_default();
-            let kept = |field: &str| known.get(field).filter(|value| value.is_string()).cloned();
-            let uid = || kept("uid").unwrap_or_else(|| self.new_uid().into());
-            let created = || kept("creationTimestamp").unwrap_or_else(|| rules::time(now));
-            metadata.entry("uid").or_insert_with(uid);
-            metadata.entry("creationTimestamp").or_insert_with(created);
-            let broken = rules::check_metadata(&mut object, &resource);
-            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            if !broken.is_empty() {
-                return Err(Status::invalid(&kind, group, &name, broken));
-            }
-            if name.is_empty() {
-                return Err(Status::bad_request(format!("an object of kind {kind} has no metadata.name")));
-            }
-            defaults::fill(&mut object, &resource);
-            defaults::fill_status(&mut object, &resource, now);
-            let namespace = object["metadata"]["namespace"].as_str();
-            let namespaces = state.find("", "namespaces").map(|(id, _)| id);
-            if let Some(namespace) = namespace {
-                let key = ObjectKey::new(None, namespace).ok();
-                let known = namespaces.zip(key).is_some_and(|(id, key)| state.get(id, &key).is_some());
-                if !known {
-                    return Err(Status::not_found("namespaces", "", namespace));
-                }
-            }
-            let defined = custom::defines_resources(&resource)
-                .then(|| custom::prepare(&mut object, state, now))
-                .transpose()?;
-            let stored = state.put(id, version, &mut object)?;
-            if let Some(resource) = defined {
-                state.serve(resource);
-            }
-            Ok(stored)
-        })
-    }
 }

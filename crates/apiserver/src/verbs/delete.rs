@@ -5,17 +5,16 @@ use std::sync::Arc;
 use http::StatusCode;
 use informer_model::{ObjectKey, Status, StatusDetails};
 use informer_serving::{
-    envelope::{LIST_END, ListMeta},
+    envelope::ListMeta,
     media::Shape,
+    options::{invalid_options, unsupported},
 };
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Answer, Call, not_allowed};
 use crate::{
-    custom, fields,
-    query::{invalid_options, unsupported},
-    respond, rules,
+    custom, fields, respond, rules,
     selection::Filter,
     store::{State, Stored, from_key},
 };
@@ -41,7 +40,7 @@ enum Deleted {
 
 impl Call<'_> {
     pub(super) fn delete(self) -> Answer {
-        self.check_form()?;
+        let encoding = self.check_form()?;
         let options = self.delete_options()?;
         let deleted = self.server.store.write(|state| {
             let current = self.current(state)?;
@@ -63,19 +62,19 @@ impl Call<'_> {
                 };
                 let mut status = Status::success();
                 status.details = Some(Box::new(details));
-                Ok(respond::status(&status))
+                Ok(respond::status(&status, encoding))
             }
         }
     }
 
-    pub(super) fn delete_collection(self) -> Answer {
+    pub(super) async fn delete_collection(self) -> Answer {
         let presentation = self.presentation(Shape::List)?;
         if self.resource.namespaced && self.place.namespace.is_none() {
             return Err(not_allowed());
         }
         let options = self.delete_options()?;
         let list = self.query.list()?;
-        let filter = Filter::new(&self.resource, self.place, self.query.selection()?)?;
+        let filter = Filter::new(&self.resource, self.place, &self.query)?;
         let mut meant: Vec<Arc<Stored>> = Vec::new();
         let version = self.server.store.write(|state| {
             self.still_served(state)?;
@@ -91,15 +90,7 @@ impl Call<'_> {
             Ok::<_, Status>(state.version())
         })?;
         let meta = ListMeta { version: version.to_string(), ..ListMeta::default() };
-        let mut body = presentation.envelope.list_start(&meta).into_bytes();
-        for (i, object) in meant.iter().enumerate() {
-            if i > 0 {
-                body.push(b',');
-            }
-            presentation.list_item(object, &mut body);
-        }
-        body.extend_from_slice(LIST_END.as_bytes());
-        Ok(respond::json(StatusCode::OK, body))
+        super::list::answer(presentation, meta, meant).await
     }
 
     /// Deletes an object, or marks it as deleted as long as finalizers hold it.
@@ -196,7 +187,7 @@ impl Call<'_> {
             }
         };
         policy(self.query.get("propagationPolicy"))?;
-        let mut options = DeleteOptions { dry_run: self.query.dry_run()?, ..DeleteOptions::default() };
+        let mut options = DeleteOptions { dry_run: self.dry_run()?, ..DeleteOptions::default() };
         if self.body.is_empty() {
             return Ok(options);
         }

@@ -1,20 +1,20 @@
 //! List: one page or everything, at the version that was asked for.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::stream;
-use informer_model::Status;
+use informer_model::{ProtobufList, Status};
 use informer_serving::{
     envelope::{LIST_END, ListMeta},
-    media::Shape,
+    media::{Encoding, Shape},
+    options::{Match, Requested},
     path::no_such_path,
 };
 
 use super::{Answer, Call};
 use crate::{
     present::Presentation,
-    query::{Match, Requested},
     respond::{self, BoxError},
     selection::Filter,
     store::{Reading, Stored, Unreadable},
@@ -28,7 +28,7 @@ impl Call<'_> {
     pub(super) async fn list(self) -> Answer {
         let mut options = self.query.list()?;
         let presentation = self.presentation(Shape::List)?;
-        let filter = Filter::new(&self.resource, self.place, self.query.selection()?)?;
+        let filter = Filter::new(&self.resource, self.place, &self.query)?;
         let rest = options.continue_from.as_deref().map(Rest::decode).transpose()?;
         let reading = match (&rest, options.version) {
             (Some(_), Requested::At(_)) => {
@@ -59,7 +59,7 @@ impl Call<'_> {
         };
         let from = rest.as_ref().map(|rest| rest.start.as_str());
         let (objects, meta) = page(&reading, &filter, from, options.limit);
-        Ok(respond::stream(encode(presentation, meta, objects)))
+        answer(presentation, meta, objects).await
     }
 
     /// Everything as it was at a version.
@@ -111,8 +111,45 @@ fn page(
     (taken, meta)
 }
 
+/// A list as the answer.
+pub(super) async fn answer(presentation: Presentation, meta: ListMeta, objects: Vec<Arc<Stored>>) -> Answer {
+    Ok(match presentation.encoding() {
+        Encoding::Json => respond::list(Encoding::Json, json(presentation, meta, objects)),
+        Encoding::Protobuf => {
+            let pieces = protobuf(&presentation, &meta, &objects).await?;
+            respond::list(Encoding::Protobuf, stream::iter(pieces.into_iter().map(Ok)))
+        }
+    })
+}
+
+/// A list in protobuf, in pieces that are all made before the first is sent: their length stands before them.
+async fn protobuf(
+    presentation: &Presentation,
+    meta: &ListMeta,
+    objects: &[Arc<Stored>],
+) -> Result<VecDeque<Bytes>, Status> {
+    let list = presentation.protobuf_list()?;
+    let mut pieces = VecDeque::new();
+    let mut piece = Vec::with_capacity(PIECE + PIECE / 4);
+    for object in objects {
+        presentation.protobuf_item(&list, object, &mut piece)?;
+        if piece.len() >= PIECE {
+            pieces.push_back(Bytes::copy_from_slice(&piece));
+            piece.clear();
+            // A long list must not keep others from their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+    let length = pieces.iter().map(Bytes::len).sum::<usize>() + piece.len();
+    let start = list.start(&meta.json(), length);
+    pieces.push_front(start.map_err(|error| Status::internal_error(error.to_string()))?.into());
+    piece.extend_from_slice(ProtobufList::END);
+    pieces.push_back(piece.into());
+    Ok(pieces)
+}
+
 /// A list in pieces, made as they are wanted: it is never whole in memory.
-fn encode(
+fn json(
     presentation: Presentation,
     meta: ListMeta,
     objects: Vec<Arc<Stored>>,

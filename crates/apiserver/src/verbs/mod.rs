@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
-use informer_model::{ObjectKey, Reason, Status};
+use informer_model::{ObjectKey, Reason, Status, has_protobuf};
 use informer_serving::{
-    media::{self, Form, Shape},
+    media::{self, Encoding, Form, InProtobuf, Shape},
+    options::Parameters,
     path::{Place, no_such_path},
 };
 
@@ -24,9 +25,8 @@ use crate::{
     catalog::{Resource, Version},
     faults::Requested,
     present::Presentation,
-    query::Query,
     replica::Replica,
-    respond::{Body, json},
+    respond::{self, Body},
     server::Server,
     store::{CollectionId, State, Stored},
 };
@@ -47,7 +47,7 @@ pub enum Verb {
 
 impl Verb {
     /// What a method means for a place.
-    pub(crate) fn of(method: &Method, place: &Place, query: &Query<'_>) -> Option<Self> {
+    pub(crate) fn of(method: &Method, place: &Place, query: &Parameters<'_>) -> Option<Self> {
         let named = place.name.is_some();
         Some(match *method {
             Method::GET if named => Self::Get,
@@ -89,7 +89,7 @@ pub(crate) enum Part {
 pub(crate) struct Call<'a> {
     pub server: &'a Arc<Server>,
     pub place: &'a Place,
-    pub query: Query<'a>,
+    pub query: Parameters<'a>,
     pub headers: &'a HeaderMap,
     pub body: Bytes,
     pub replica: Option<Arc<Replica>>,
@@ -131,7 +131,7 @@ impl<'a> Call<'a> {
     pub(crate) fn new(
         server: &'a Arc<Server>,
         place: &'a Place,
-        query: Query<'a>,
+        query: Parameters<'a>,
         headers: &'a HeaderMap,
         body: Bytes,
         replica: Option<Arc<Replica>>,
@@ -183,7 +183,7 @@ impl<'a> Call<'a> {
             (Verb::Update, _) if self.place.name.is_some() => self.update(),
             (Verb::Patch, _) if self.place.name.is_some() => self.patch(),
             (Verb::Delete, Part::Whole) => self.delete(),
-            (Verb::DeleteCollection, Part::Whole) => self.delete_collection(),
+            (Verb::DeleteCollection, Part::Whole) => self.delete_collection().await,
             _ => Err(not_allowed()),
         }
     }
@@ -218,17 +218,28 @@ impl<'a> Call<'a> {
     }
 
     fn presentation(&self, shape: Shape) -> Result<Presentation, Status> {
-        let form = media::form(self.headers, self.query.get("includeObject"), shape)?;
-        Ok(Presentation::new(Arc::clone(&self.resource), &self.version, form))
+        Ok(Presentation::new(Arc::clone(&self.resource), &self.version, self.negotiate(shape)?))
+    }
+
+    /// In which form, and how written, the client wants objects.
+    fn negotiate(&self, shape: Shape) -> Result<(Form, Encoding), Status> {
+        let api_version = self.resource.api_version(&self.version.name);
+        let in_protobuf = if !self.resource.custom && has_protobuf(&api_version, &self.resource.kind) {
+            InProtobuf::Objects
+        } else {
+            InProtobuf::Metadata
+        };
+        media::negotiate(self.headers, self.query.get("includeObject"), shape, in_protobuf)
     }
 
     /// One object as the answer.
     fn show(&self, code: http::StatusCode, object: &Stored) -> Answer {
-        Ok(json(code, self.presentation(Shape::One)?.object(object)))
+        let presentation = self.presentation(Shape::One)?;
+        Ok(respond::object(code, presentation.encoding(), presentation.object(object)?))
     }
 
-    /// The answer to a write. Asking for a form that is not served must not find out after the write.
-    fn check_form(&self) -> Result<(), Status> {
-        media::form(self.headers, self.query.get("includeObject"), Shape::One).map(|_: Form| ())
+    /// How the answer to a write is written. Asking for a form that is not served must not find out after the write.
+    fn check_form(&self) -> Result<Encoding, Status> {
+        self.negotiate(Shape::One).map(|(_, encoding)| encoding)
     }
 }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use informer_model::{ResourceVersion, Status};
-use informer_serving::path::no_such_path;
+use informer_serving::{options::Requested, path::no_such_path};
 
 use super::{Answer, Call};
-use crate::{query::Requested, replica::Replica, store::Reading};
+use crate::{replica::Replica, store::Reading};
 
 /// How long a read waits for a version that has not been reached.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use informer_model::{Status, StatusCause};
+use informer_model::{Status, StatusCause, encode_protobuf};
 use informer_serving::{
     envelope::{Envelope, KindNames, partial_metadata},
-    media::{Form, Shape, form},
+    media::{Encoding, Form, InProtobuf, Shape, negotiate},
     path::no_such_path,
     table::Columns,
 };
@@ -19,7 +19,7 @@ impl Call<'_> {
     pub(super) async fn get_scale(self) -> Answer {
         let key = self.key()?;
         let object = self.server.store.get(self.id, &key).ok_or_else(|| self.not_found())?;
-        self.show_scale(&object)
+        self.show_scale(&object, self.scale_form()?)
     }
 
     pub(super) fn update_scale(self) -> Answer {
@@ -52,7 +52,8 @@ impl Call<'_> {
     }
 
     fn write_scale(&self, change: impl FnOnce(Value) -> Result<Value, Status>) -> Answer {
-        let dry_run = self.query.dry_run()?;
+        let form = self.scale_form()?;
+        let dry_run = self.dry_run()?;
         let stored = self.server.store.write(|state| {
             let current = self.current(state)?;
             let sent = change(self.scale_of(&current)?)?;
@@ -78,25 +79,36 @@ impl Call<'_> {
             }
             self.replace(state, &current, object, dry_run)
         })?;
-        self.show_scale(&stored)
+        self.show_scale(&stored, form)
     }
 
-    fn show_scale(&self, stored: &Arc<Stored>) -> Answer {
+    /// In which form, and how written, the client wants a Scale, which every object has in protobuf.
+    fn scale_form(&self) -> Result<(Form, Encoding), Status> {
+        negotiate(self.headers, self.query.get("includeObject"), Shape::One, InProtobuf::Objects)
+    }
+
+    fn show_scale(&self, stored: &Arc<Stored>, (form, encoding): (Form, Encoding)) -> Answer {
         let scale = self.scale_of(stored)?;
         let names = KindNames {
             api_version: "autoscaling/v1".into(),
             kind: "Scale".into(),
             list_kind: "ScaleList".into(),
         };
-        let form = form(self.headers, self.query.get("includeObject"), Shape::One)?;
-        let body = match form {
+        let json = match form {
             Form::Object => scale.to_string(),
             Form::Metadata => partial_metadata(&scale["metadata"].to_string()),
             Form::Table(_) => {
                 Envelope::new(names, form, || Columns::of("autoscaling", "scales")).table(&scale.to_string())
             }
         };
-        Ok(respond::json(StatusCode::OK, body))
+        let body = match encoding {
+            Encoding::Json => json.into_bytes(),
+            Encoding::Protobuf => {
+                let value = serde_json::from_str(&json).unwrap_or_default();
+                encode_protobuf(&value).map_err(|error| Status::internal_error(error.to_string()))?
+            }
+        };
+        Ok(respond::object(StatusCode::OK, encoding, body))
     }
 
     fn paths(&self) -> Result<&Scale, Status> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Answer, Call, Part, create::with_warnings};
 use crate::{
-    custom, defaults,
+    admission, custom, defaults,
     media::{self, BODY_LIMIT},
     rules,
     store::{State, Stored},
@@ -155,7 +155,7 @@ fn size(value: &Value, depth: usize) -> Option<usize> {
 impl Call<'_> {
     pub(super) fn update(self) -> Answer {
         self.check_form()?;
-        let dry_run = self.query.dry_run()?;
+        let dry_run = self.dry_run()?;
         let mut object = self.decode()?;
         self.check_type(&mut object)?;
         let warnings = self.check_fields(&mut object)?;
@@ -172,7 +172,7 @@ impl Call<'_> {
 
     pub(super) fn patch(self) -> Answer {
         self.check_form()?;
-        let dry_run = self.query.dry_run()?;
+        let dry_run = self.dry_run()?;
         let patch = Patch::read(&self)?;
         let mut warnings = Vec::new();
         let stored = self.server.store.write(|state| {
@@ -248,7 +248,7 @@ impl Call<'_> {
                 self.check_empty(state, name)?;
                 // The update is answered, but what is deleted is what was stored.
                 self.remove(state, before, dry_run)?;
-                return self.unwritten(&object);
+                return admission::unwritten(&self.resource, &self.version.name, &object);
             }
         }
         if object == before {
@@ -265,7 +265,7 @@ impl Call<'_> {
         dry_run: bool,
     ) -> Result<Arc<Stored>, Status> {
         if dry_run {
-            return self.unwritten(&last);
+            return admission::unwritten(&self.resource, &self.version.name, &last);
         }
         let stored = state.remove(self.id, &self.version.name, &mut last);
         if custom::defines_resources(&self.resource) {

@@ -5,18 +5,13 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream;
 use informer_model::Status;
-use informer_serving::{
-    envelope::{EventType, error_event},
-    media::Shape,
-    path::no_such_path,
-};
+use informer_serving::{envelope::EventType, media::Shape, options::Requested, path::no_such_path};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Answer, Call};
 use crate::{
     faults::WatchFaults,
-    present::Presentation,
-    query::Requested,
+    present::{Presentation, error_event},
     respond,
     selection::Filter,
     server::Server,
@@ -36,12 +31,15 @@ impl Call<'_> {
     pub(super) async fn watch(self) -> Answer {
         let options = self.query.watch()?;
         let presentation = self.presentation(Shape::Watch)?;
-        let filter = Filter::new(&self.resource, self.place, self.query.selection()?)?;
+        let encoding = presentation.encoding();
+        let failed =
+            |status: &Status| respond::watch(encoding, stream::iter([Ok(error_event(status, encoding))]));
+        let filter = Filter::new(&self.resource, self.place, &self.query)?;
         let initial = match (options.send_initial_events, options.version) {
             (Some(true), Requested::At(version)) => {
                 // By now the answer has begun: what goes wrong is an event.
                 if let Err(status) = self.reach(version).await {
-                    return Ok(respond::stream(stream::iter([Ok(error_event(&status))])));
+                    return Ok(failed(&status));
                 }
                 Some(self.at_hand()?)
             }
@@ -60,7 +58,7 @@ impl Call<'_> {
             Err(Unreadable::Expired) => {
                 let newest = self.server.store.version();
                 let status = Status::expired(format!("too old resource version: {after} ({newest})"));
-                return Ok(respond::stream(stream::iter([Ok(error_event(&status))])));
+                return Ok(failed(&status));
             }
         };
         let life = options.timeout.unwrap_or_else(|| self.server.watch_life());
@@ -69,20 +67,24 @@ impl Call<'_> {
         let watching = Watching {
             end_of_initial: initial.as_ref().filter(|_| end_of_initial).map(|reading| reading.version),
             initial: initial.map(|reading| matching(&reading, &filter)).unwrap_or_default().into_iter(),
-            faults: self.server.faults.watch(self.requested),
+            faults: self.server.faults.watch(self.requested, encoding),
             server: Arc::clone(self.server),
             held: self.replica.as_ref().map(|replica| replica.follow()),
             cursor,
             filter,
             presentation,
             ready: VecDeque::new(),
+            failed: false,
             next_bookmark: options.bookmarks.then(|| self.server.next_bookmark(deadline)),
             deadline,
         };
-        Ok(respond::stream(stream::unfold(watching, |mut watching| async {
-            let piece = watching.next().await?;
-            Some((Ok(piece), watching))
-        })))
+        Ok(respond::watch(
+            encoding,
+            stream::unfold(watching, |mut watching| async {
+                let piece = watching.next().await?;
+                Some((Ok(piece), watching))
+            }),
+        ))
     }
 }
 
@@ -104,6 +106,8 @@ struct Watching {
     end_of_initial: Option<u64>,
     /// Frames that are to be sent next.
     ready: VecDeque<Bytes>,
+    /// An object could not be written: the last frame says so.
+    failed: bool,
     /// None: bookmarks are not wanted.
     next_bookmark: Option<Instant>,
     deadline: Instant,
@@ -116,14 +120,18 @@ impl Watching {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            if self.faults.ended() || self.server.is_stopped() || Instant::now() >= self.deadline {
+            if self.failed
+                || self.faults.ended()
+                || self.server.is_stopped()
+                || Instant::now() >= self.deadline
+            {
                 return None;
             }
             if let Some(piece) = self.initial_piece() {
                 return Some(piece);
             }
             if let Some(version) = self.end_of_initial.take() {
-                let bookmark = self.presentation.envelope.bookmark(&version.to_string(), true);
+                let bookmark = self.presentation.bookmark(version, true);
                 self.ready.extend(self.faults.end_of_initial_events(bookmark));
                 continue;
             }
@@ -144,10 +152,10 @@ impl Watching {
         while piece.len() < PIECE {
             let Some(object) = self.initial.next() else { break };
             let frame = self.presentation.event(EventType::Added, &object);
-            for frame in self.faults.event(frame) {
+            for frame in self.frames(frame) {
                 piece.extend_from_slice(&frame);
             }
-            if self.faults.ended() {
+            if self.failed || self.faults.ended() {
                 break;
             }
         }
@@ -160,10 +168,23 @@ impl Watching {
         for change in &self.server.store.next(&mut self.cursor, BATCH, visible).ok()? {
             if let Some(event) = self.filter.event(change) {
                 let frame = self.presentation.change(event, change);
-                self.ready.extend(self.faults.event(frame));
+                let frames = self.frames(frame);
+                self.ready.extend(frames);
+            }
+            if self.failed {
+                break;
             }
         }
         Some(())
+    }
+
+    /// What is sent of an event. One that could not be written is an error, which ends the watch.
+    fn frames(&mut self, frame: Result<Bytes, Status>) -> impl Iterator<Item = Bytes> + use<> {
+        let frame = frame.unwrap_or_else(|status| {
+            self.failed = true;
+            error_event(&status, self.presentation.encoding())
+        });
+        self.faults.event(frame)
     }
 
     /// Waits for something to do. None: there will be nothing more.
@@ -195,7 +216,7 @@ impl Watching {
         // A watch that waits for a version of the future has seen nothing yet.
         let held = self.held.as_ref().and_then(|held| *held.borrow()).unwrap_or(u64::MAX);
         if self.cursor.version <= self.server.store.version().min(held) {
-            let bookmark = self.presentation.envelope.bookmark(&self.cursor.version.to_string(), false);
+            let bookmark = self.presentation.bookmark(self.cursor.version, false);
             self.ready.extend(self.faults.bookmark(bookmark));
         }
         Some(())

@@ -144,7 +144,8 @@ async fn watch(options: &Options, cluster: &Cluster, stop: &CancellationToken) -
     let finding = find(options, cluster, &progress);
     let Some(served) = stop.run_until_cancelled(finding).await.transpose()? else { return Ok(()) };
 
-    let mut source = KubeListWatch::<RawObject>::of_kind(cluster.client.clone(), served.api.clone());
+    let mut source =
+        KubeListWatch::<RawObject>::of_kind(cluster.client.clone(), served.api.clone()).wire(cluster.wire);
     if let Some(namespace) = namespace(options, cluster).filter(|_| served.namespaced) {
         source = source.in_namespace(namespace);
     }
@@ -155,7 +156,7 @@ async fn watch(options: &Options, cluster: &Cluster, stop: &CancellationToken) -
         source = source.field_selector(selector);
     }
     let builder = SharedInformer::builder(source).name(served.name()).resync(options.resync);
-    let informer = builder.transform(RawObject::trim()).build()?;
+    let informer = builder.build()?;
     let events = informer.subscribe()?;
     let running = tokio::spawn({
         let (informer, stop) = (informer.clone(), stop.clone());

@@ -37,7 +37,7 @@ pub(crate) enum Access {
     Kubernetes(Arc<Reviewer>),
 }
 
-/// Somebody who asks.
+/// A caller.
 #[derive(Clone)]
 pub(crate) struct Caller(Option<Arc<Known>>);
 

@@ -1,4 +1,4 @@
-//! The last changes of one resource, for those who follow it.
+//! The last changes of one resource, for the streams and watches that follow it.
 //!
 //! In: what the informer tells its handlers. Out: for each follower everything that came after a version it names,
 //! in order, or [`Lost`] when that is no longer here. Nobody who follows slowly makes anybody else wait or keeps
@@ -194,6 +194,8 @@ struct Ring {
     last: Place,
     /// The highest version that the cache was seen at.
     highest: ResourceVersion,
+    /// How often the cache had gone back in time when that was last heard of.
+    rewinds: u64,
     /// Up to here a place may be one of before the server went back in time.
     doubtful: ResourceVersion,
     total: u64,
@@ -227,6 +229,7 @@ impl Changes {
             since: None,
             last: Place::default(),
             highest: ResourceVersion::UNSET,
+            rewinds: 0,
             doubtful: ResourceVersion::UNSET,
             total: 0,
         };
@@ -373,13 +376,15 @@ impl Changes {
     fn push(&self, version: Option<&ResourceVersion>, states: States, store: &Store<RawObject>) {
         let mut ring = self.ring();
         // Nobody gets a snapshot meanwhile, so nobody has a later one.
-        let reached = store.resource_version();
-        if reached < ring.highest {
-            // The server went back in time, and the cache is there already: every follower is to begin anew.
-            ring.rewind(reached);
+        let now = store.snapshot();
+        let reached = now.resource_version();
+        if now.rewinds() == ring.rewinds {
+            ring.push(version, states, reached);
+            ring.highest = reached.clone();
         } else {
-            ring.push(version, states, &reached);
-            ring.highest = reached;
+            // The server went back in time, and the cache is there already: every follower is to begin anew.
+            ring.rewinds = now.rewinds();
+            ring.rewind(reached.clone());
         }
         self.next.send_replace(ring.end());
     }

@@ -1,4 +1,4 @@
-//! One resource in memory: its informer, its last changes, and who uses it.
+//! One resource in memory: its informer, its last changes, and how many use it.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Everything that is in memory: one [`Collection`] for each resource that somebody has asked for.
+//! Everything that is in memory: one [`Collection`] for each resource that was asked for.
 //!
 //! A collection begins with the first request for its resource and ends when nobody has asked for long enough. What is
 //! not to be served at all never gets here.
@@ -147,6 +147,7 @@ impl Cache {
             ResolveError::Unknown { .. } => Status::failure(Reason::NotFound, error.to_string()),
             ResolveError::Verbs { .. } => Status::failure(Reason::MethodNotAllowed, error.to_string()),
             ResolveError::Server(error) => unreachable(&error),
+            other => Status::internal_error(other),
         })?;
         if self.secrets == Secrets::Hidden && secrets::is_secret(&served) {
             let why =
@@ -192,8 +193,8 @@ impl Cache {
         }
         self.check_memory(served)?;
         let (factory, transform) = match secrets::is_secret(served) {
-            true => (&self.secrets_factory, self.secrets.transform()),
-            false => (&self.factory, RawObject::trim()),
+            true => (&self.secrets_factory, Some(self.secrets.transform())),
+            false => (&self.factory, None),
         };
         let resource = served.resource().map_err(Status::internal_error)?;
         let resource = factory.for_resource_as::<RawObject>(resource).await;

@@ -32,7 +32,7 @@ const MOST: usize = 4_096;
 /// Asks for the past of one resource, for one client at a time: what one has learned the next one need not ask.
 pub(crate) struct Past {
     source: KubeListWatch<RawObject>,
-    transform: Transform<RawObject>,
+    transform: Option<Transform<RawObject>>,
     /// How much is taken.
     depth: Depth,
     asked: AsyncMutex<Asked>,
@@ -73,7 +73,7 @@ impl Past {
     /// The past of all objects of a source, of which the same is kept as of those that come.
     pub(crate) fn new(
         source: KubeListWatch<RawObject>,
-        transform: Transform<RawObject>,
+        transform: Option<Transform<RawObject>>,
         depth: Depth,
     ) -> Self {
         let asked = Asked { forgotten: ResourceVersion::UNSET, not_before: Instant::now() };
@@ -135,7 +135,10 @@ impl Past {
                 WatchItem::Object(_, object) if object.resource_version() > until => return Ok(changes),
                 WatchItem::Object(change, object) => {
                     let is_last = object.resource_version() == until;
-                    let object = self.transform.apply(object);
+                    let object = match &self.transform {
+                        Some(transform) => transform.apply(object),
+                        None => Ok(object),
+                    };
                     let object = object.map_err(|error| Untold::Failed(error.to_string()))?;
                     // Once as what is new, and once as what the next change of it finds.
                     bytes += 2 * object.json().len();

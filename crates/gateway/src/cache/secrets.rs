@@ -41,13 +41,12 @@ pub(super) fn is_secret(served: &ServedResource) -> bool {
 impl Secrets {
     /// Takes out of each Secret what is not to be kept.
     pub(crate) fn transform(self) -> Transform<RawObject> {
-        let redact = Transform::new(move |raw: &mut RawObject| -> serde_json::Result<()> {
+        Transform::new(move |raw: &mut RawObject| -> serde_json::Result<()> {
             let mut secret = raw.value()?;
             self.redact(&mut secret);
             *raw = RawObject::new(secret.to_string())?;
             Ok(())
-        });
-        redact.then(RawObject::trim())
+        })
     }
 
     fn redact(self, secret: &mut Value) {

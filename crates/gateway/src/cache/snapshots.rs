@@ -1,6 +1,6 @@
 //! What streams begin with, written once for all who ask the same at about the same time.
 //!
-//! A page of a browser begins with a table of everything, which takes long to write. A newcomer shares what was begun for
+//! A page of a browser begins with a table of everything, which takes long to write. A new stream shares what was begun for
 //! another one in the last seconds, and follows from there: what has changed since then it hears as changes.
 
 use std::{
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::query::selection::Selection;
 
-/// For how long newcomers join.
+/// For how long new streams join.
 const JOIN: Duration = Duration::from_secs(2);
 /// How many objects a piece has.
 pub(crate) const ROWS: usize = 64;

@@ -1,7 +1,7 @@
-//! The port: connections in, requests to the router, and an end to those who only want to hold a place.
+//! The port: connections in, requests to the router, and an end to clients that only hold a place.
 //!
 //! In: a socket that listens, the router, a token that ends it all. Every connection has a permit, every wait has a limit:
-//! for TLS, for the head of a request, for a client that does not read. Who comes when there is no permit left is told so.
+//! for TLS, for the head of a request, for a client that does not read. When there is no permit left, a client gets a 503.
 
 mod connection_limits;
 mod multiplex;
@@ -52,6 +52,11 @@ const HEAD_BUFFER: usize = 64 * 1024;
 /// How many requests one connection of HTTP/2 may have at a time, and how many bytes of an answer wait in it to be sent.
 const AT_A_TIME: u32 = 100;
 const SEND_BUFFER: usize = 64 * 1024;
+
+/// How many bytes that are not on their way yet the system may take for one connection. Without a limit it takes
+/// megabytes for a client that does not read, and writing them keeps others waiting.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNSENT: u32 = 64 * 1024;
 
 /// How long somebody without a permit has for a request to refuse.
 const REFUSAL: Duration = Duration::from_secs(2);
@@ -172,6 +177,8 @@ impl Server {
     async fn receive(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, permit: Permit) {
         // Without this an event waits for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         let Ok(local) = stream.local_addr() else { return };
         let Some(tls) = &self.tls else {
             return self.converse(TokioIo::new(stream), peer, local, &permit).await;

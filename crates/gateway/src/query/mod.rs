@@ -12,6 +12,7 @@ pub(crate) mod selection;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer_model::{FieldSelector, ResourceVersion, Selector, Status};
+use informer_serving::options::{Parameters, bad_parameter};
 
 pub(crate) use fields::FieldFilter;
 pub(crate) use order::Order;
@@ -92,10 +93,20 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::fr
 impl Query {
     /// Reads the query of a URL.
     pub(crate) fn parse(query: Option<&str>, dialect: Dialect) -> Result<Self, Status> {
+        Self::read(&Parameters::new(query), dialect)
+    }
+
+    /// Reads a query that has been decoded.
+    pub(crate) fn read(parameters: &Parameters<'_>, dialect: Dialect) -> Result<Self, Status> {
         let mut parsed = Self::default();
-        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            parsed.parameter(&name, &value, dialect)?;
+        for (name, value) in parameters.iter() {
+            parsed.parameter(name, value, dialect)?;
         }
+        parsed.read_selectors(parameters)?;
+        if dialect == Dialect::Kubernetes {
+            parsed.limit = parameters.limit()?;
+        }
+        parsed.continue_from = parameters.continue_from().map(str::to_owned);
         if parsed.table && parsed.projection.is_some() {
             return Err(Status::bad_request(
                 "as=table and fields= exclude each other: a table has its own columns",
@@ -127,10 +138,22 @@ impl Query {
         self
     }
 
+    /// The selectors, which are read as every server reads them, but for what paths of fields may be.
+    fn read_selectors(&mut self, parameters: &Parameters<'_>) -> Result<(), Status> {
+        self.labels = parameters.labels()?;
+        let terms = self.labels.requirements();
+        at_most("labelSelector", "terms", terms.len(), TERMS)?;
+        at_most("labelSelector", "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
+        let selector = parameters.fields(FieldSelector::parse_extended)?;
+        let terms = selector.requirements();
+        at_most("fieldSelector", "terms", terms.len(), TERMS)?;
+        at_most("fieldSelector", "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
+        self.fields = (!selector.is_everything()).then(|| FieldFilter::new(selector));
+        Ok(())
+    }
+
     fn parameter(&mut self, name: &str, value: &str, dialect: Dialect) -> Result<(), Status> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            Status::bad_request(format!("the parameter {name}={value:?} cannot be read: {why}"))
-        };
+        let wrong = |why: &dyn std::fmt::Display| bad_parameter(name, value, why);
         let known = if dialect == Dialect::Stream { STREAM } else { LIST };
         if !known.contains(&name) {
             return match dialect {
@@ -145,19 +168,6 @@ impl Query {
                 self.namespaces.insert(value.to_owned());
                 at_most(name, "namespaces", self.namespaces.len(), NAMESPACES)?;
             }
-            "labelSelector" => {
-                self.labels = Selector::parse(value).map_err(|e| wrong(&e))?;
-                let terms = self.labels.requirements();
-                at_most(name, "terms", terms.len(), TERMS)?;
-                at_most(name, "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
-            }
-            "fieldSelector" => {
-                let selector = FieldSelector::parse_extended(value).map_err(|e| wrong(&e))?;
-                let terms = selector.requirements();
-                at_most(name, "terms", terms.len(), TERMS)?;
-                at_most(name, "values", terms.iter().map(|term| term.values().len()).sum(), VALUES)?;
-                self.fields = (!selector.is_everything()).then(|| FieldFilter::new(selector));
-            }
             "sort" if value.is_empty() => {}
             "sort" => {
                 let order = Order::parse(value).map_err(|e| wrong(&e))?;
@@ -170,11 +180,10 @@ impl Query {
                 at_most(name, "paths", projection.len(), FIELDS)?;
                 self.projection = Some(Arc::new(projection));
             }
-            "limit" => {
+            "limit" if dialect == Dialect::List => {
                 let limit = value.parse().map_err(|_| wrong(&"it must be a whole number, 0 for no limit"))?;
                 self.limit = Some(limit).filter(|limit| *limit > 0);
             }
-            "continue" => self.continue_from = Some(value.to_owned()).filter(|token| !token.is_empty()),
             "minResourceVersion" => {
                 let version = ResourceVersion::from(value);
                 if !version.is_decimal() {

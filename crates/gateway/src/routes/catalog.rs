@@ -52,7 +52,7 @@ pub(crate) async fn resources(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, Refusal> {
-    // It says what discovery says, so whoever may have that may have this.
+    // It says what discovery says, so the right to read that is enough.
     app.access.require_path(&asker.caller, "/apis").await?;
     let catalog = app.cache.recent_catalog().await?;
     let resources: Vec<Value> =

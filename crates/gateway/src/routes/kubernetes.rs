@@ -9,11 +9,12 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, header};
 use informer::discovery::ServedResource;
-use informer_model::{GroupVersionResource, ObjectKey, Reason, ResourceArg, Status};
+use informer_model::{GroupVersionResource, ObjectKey, Reason, ResourceArg, ResourceVersion, Status};
 use informer_serving::{
     discovery,
     envelope::{LIST_END, ListMeta},
     media::{self, Shape},
+    options::{Match, Parameters, Requested, WatchOptions},
     path::{self, Place, Target},
 };
 use serde_json::Value;
@@ -101,18 +102,14 @@ async fn objects(
     let resource = GroupVersionResource::new(&place.group, &place.version, &place.plural);
     let resource = resource.map_err(|_| path::no_such_path())?;
     let resource = ResourceArg::from(resource);
-    let mut parsed = Query::parse(query, Dialect::Kubernetes)?;
+    let parameters = Parameters::new(query).with_large_numbers();
+    let mut parsed = Query::read(&parameters, Dialect::Kubernetes)?;
     if let Some(namespace) = &place.namespace {
         parsed.text.push_str(&format!("in={}:{namespace};", namespace.len()));
         parsed.namespaces = [namespace.clone()].into();
     }
-    let request = watch::Request::parse(query)?;
-    let verb = match &place.name {
-        _ if request.watch => "watch",
-        Some(_) => "get",
-        None => "list",
-    };
-    let mut what = parsed.attributes(verb, &place.group, &place.plural);
+    let read = Read::of(&parameters, place.name.is_some())?;
+    let mut what = parsed.attributes(read.verb(), &place.group, &place.plural);
     what.name = place.name.as_deref().or(what.name);
     let served = app.resolve(asker, &resource, &what).await?;
     // A client of Kubernetes means the plural of just that group, and a namespace only where there are some.
@@ -121,24 +118,77 @@ async fn objects(
         app.discoverable(asker, &resource, &what).await?;
         return Err(path::no_such_path().into());
     }
-    parsed.min_version = parsed.min_version.or_else(|| request.not_older_than.clone());
-    if let Some(name) = place.name.as_deref().filter(|_| !request.watch) {
-        return get(app, asker, &served, place.namespace.as_deref(), name, &request, headers).await;
+    let include = parameters.get("includeObject");
+    match read {
+        Read::Get(version) => {
+            let name = place.name.as_deref().unwrap_or_default();
+            let wanted = watch::not_older_than(version);
+            get(app, asker, &served, (place.namespace.as_deref(), name), wanted, include, headers).await
+        }
+        Read::List(version) => {
+            parsed.min_version = parsed.min_version.or_else(|| watch::not_older_than(version));
+            let form = form(headers, include, Shape::List, &parsed)?;
+            list(app, asker, &served, &Arc::new(parsed), form, headers).await
+        }
+        Read::Watch(options) => {
+            if let Some(name) = place.name {
+                parsed = parsed.named(name);
+            }
+            let form = form(headers, include, Shape::Watch, &parsed)?;
+            watch::open(app, asker, &served, Arc::new(parsed), options, form).await
+        }
     }
-    if let Some(name) = place.name {
-        parsed = parsed.named(name);
-    }
-    let shape = if request.watch { Shape::Watch } else { Shape::List };
-    let form = form(headers, &request, shape, &parsed)?;
-    let parsed = Arc::new(parsed);
-    if request.watch {
-        return watch::open(app, asker, &served, parsed, request, form).await;
-    }
-    list(app, asker, &served, &parsed, form, headers).await
 }
 
-fn form(headers: &HeaderMap, request: &watch::Request, shape: Shape, query: &Query) -> Result<Form, Status> {
-    Ok(match media::form(headers, request.include.as_deref(), shape)? {
+/// What a client of Kubernetes asks for.
+enum Read {
+    Get(Requested),
+    List(Requested),
+    Watch(WatchOptions),
+}
+
+impl Read {
+    /// Reads the options of one object or of several. What is wrong with them is 400 here, whatever it is.
+    fn of(parameters: &Parameters<'_>, one: bool) -> Result<Self, Status> {
+        for name in ["watch", "allowWatchBookmarks", "sendInitialEvents"] {
+            check_flag(name, parameters.text(name).unwrap_or_default())?;
+        }
+        let wrong = |status: Status| Status::bad_request(status.message);
+        if parameters.switch("watch") == Some(true) {
+            return parameters.watch().map(Self::Watch).map_err(wrong);
+        }
+        if one {
+            return parameters.version().map(Self::Get);
+        }
+        let options = parameters.list().map_err(wrong)?;
+        if options.version_match == Some(Match::Exact) {
+            return Err(Status::expired(
+                "resourceVersionMatch=Exact: the gateway has the newest state only; leave it out",
+            ));
+        }
+        Ok(Self::List(options.version))
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Get(_) => "get",
+            Self::List(_) => "list",
+            Self::Watch(_) => "watch",
+        }
+    }
+}
+
+/// A real server takes anything for true. Here it is an error, before somebody waits for what is no watch.
+fn check_flag(name: &str, value: &str) -> Result<(), Status> {
+    match value {
+        "" | "1" | "true" | "True" | "TRUE" | "t" | "T" => Ok(()),
+        "0" | "false" | "False" | "FALSE" | "f" | "F" => Ok(()),
+        _ => Err(Status::bad_request(format!("{name}={value:?} is neither true nor false"))),
+    }
+}
+
+fn form(headers: &HeaderMap, include: Option<&str>, shape: Shape, query: &Query) -> Result<Form, Status> {
+    Ok(match media::form(headers, include, shape)? {
         media::Form::Table(include) => Form::Table(include),
         media::Form::Metadata => Form::Metadata,
         media::Form::Object => query.projection.clone().map_or(Form::Whole, Form::Fields),
@@ -177,9 +227,9 @@ async fn get(
     app: &App,
     asker: &Asker,
     served: &ServedResource,
-    namespace: Option<&str>,
-    name: &str,
-    request: &watch::Request,
+    (namespace, name): (Option<&str>, &str),
+    wanted: Option<ResourceVersion>,
+    include: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
     let api = &served.api;
@@ -188,9 +238,9 @@ async fn get(
     app.access.require(&asker.caller, &what).await?;
     let missing = || Status::not_found(&api.plural, &api.group, name);
     let key = ObjectKey::new(namespace, name).map_err(|_| missing())?;
-    let form = form(headers, request, Shape::One, &Query::default())?;
+    let form = form(headers, include, Shape::One, &Query::default())?;
     let collection = app.cache.collection(served).await?;
-    if let Some(wanted) = &request.not_older_than {
+    if let Some(wanted) = &wanted {
         app.wait_for_version(&collection, wanted).await?;
     }
     let snapshot = collection.snapshot();

@@ -10,6 +10,7 @@ use axum::{
 };
 use http::HeaderMap;
 use informer_model::{Reason, ResourceArg, Selector, Status, validate_label_key, validate_label_value};
+use informer_serving::options::Parameters;
 use serde_json::json;
 
 use crate::{
@@ -39,23 +40,21 @@ pub(crate) async fn deployments(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Msg> {
-    let query = labelled(&query.unwrap_or_default())?;
+    let query = labelled(query.as_deref())?;
     respond(&app, &asker, &named("apps", "v1", "deployments")?, query, "data", &headers).await
 }
 
 /// A query in which labels may be written `labels[key]=value`, too. Everything that is asked for must hold.
-fn labelled(query: &str) -> Result<Query, Status> {
-    let (mut labels, mut rest) = (Vec::new(), form_urlencoded::Serializer::new(String::new()));
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match name.strip_prefix("labels[").and_then(|name| name.strip_suffix(']')) {
-            Some(key) => labels.push(label(key, &value)?),
-            None => {
-                rest.append_pair(&name, &value);
-            }
-        }
+fn labelled(query: Option<&str>) -> Result<Query, Status> {
+    fn key(name: &str) -> Option<&str> {
+        name.strip_prefix("labels[")?.strip_suffix(']')
     }
-    let asked = Selector::parse(&labels.join(",")).map_err(|error| Status::bad_request(error.to_string()))?;
-    let mut query = Query::parse(Some(&rest.finish()), Dialect::List)?;
+    let mut parameters = Parameters::new(query);
+    let labels = parameters.take(|name| key(name).is_some());
+    let labels = labels.iter().filter_map(|(name, value)| Some(label(key(name)?, value)));
+    let labels = labels.collect::<Result<Vec<_>, _>>()?.join(",");
+    let asked = Selector::parse(&labels).map_err(|error| Status::bad_request(error.to_string()))?;
+    let mut query = Query::read(&parameters, Dialect::List)?;
     let both = query.labels.requirements().iter().chain(asked.requirements()).cloned();
     query.labels = Selector::new(both.collect::<Vec<_>>());
     query.text.push_str(&format!("labels={asked};"));

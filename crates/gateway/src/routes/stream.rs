@@ -223,7 +223,7 @@ impl Live {
             let (snapshot, cursor) = collection.snapshot_to_follow();
             (query.select_aside(None, snapshot, visible, &app.work, &asker.account).await, cursor)
         };
-        // Who asks for a version gets a snapshot of his own, which has it.
+        // A request for a version gets a snapshot of its own, which has it.
         if self.presentation.micros() == 0 || query.min_version.is_some() {
             let (selection, cursor) = select.await;
             return (Told::Own(selection), cursor);

@@ -8,7 +8,10 @@ use futures_util::stream;
 use http::{HeaderValue, header};
 use informer::{Object, RawObject, discovery::ServedResource, store::Snapshot};
 use informer_model::{ResourceVersion, Status};
-use informer_serving::envelope::{EventType, error_event};
+use informer_serving::{
+    envelope::{EventType, error_event},
+    options::{Requested, WatchOptions},
+};
 use rand::RngExt;
 use rand_pcg::Pcg32;
 use tokio::time::{Instant, sleep_until};
@@ -34,74 +37,13 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Events are gathered for so long after some were sent, so that a storm is few writes.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// What only clients of Kubernetes ask.
-#[derive(Debug, Default)]
-pub(crate) struct Request {
-    pub(crate) watch: bool,
-    /// `includeObject`, for tables.
-    pub(crate) include: Option<String>,
-    /// The version that a get or a list must have at least.
-    pub(crate) not_older_than: Option<ResourceVersion>,
-    version: ResourceVersion,
-    bookmarks: bool,
-    initial_events: Option<bool>,
-    timeout: Option<Duration>,
-}
-
-impl Request {
-    pub(crate) fn parse(query: Option<&str>) -> Result<Self, Status> {
-        let mut request = Self::default();
-        let mut exact = false;
-        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let flag = || match &*value {
-                "" | "1" | "true" | "True" | "TRUE" | "t" | "T" => Ok(true),
-                "0" | "false" | "False" | "FALSE" | "f" | "F" => Ok(false),
-                _ => Err(Status::bad_request(format!("{name}={value:?} is neither true nor false"))),
-            };
-            match &*name {
-                "watch" => request.watch = flag()?,
-                "allowWatchBookmarks" => request.bookmarks = flag()?,
-                "sendInitialEvents" => request.initial_events = Some(flag()?),
-                "includeObject" => request.include = Some(value.into_owned()),
-                "resourceVersion" => request.version = ResourceVersion::from(&*value),
-                "resourceVersionMatch" => exact = value == "Exact",
-                "timeoutSeconds" => {
-                    let seconds = value.parse().map_err(|_| {
-                        Status::bad_request(format!(
-                            "timeoutSeconds={value:?} is not a whole number of seconds"
-                        ))
-                    })?;
-                    let timeout = Duration::from_secs(seconds).min(LONGEST);
-                    request.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
-                }
-                _ => {}
-            }
-        }
-        let version = &request.version;
-        if !version.is_unset() && !version.is_decimal() {
-            return Err(Status::bad_request(format!("resourceVersion={version:?} is not a decimal number")));
-        }
-        if exact && !request.watch {
-            return Err(Status::expired(
-                "resourceVersionMatch=Exact: the gateway has the newest state only; leave it out",
-            ));
-        }
-        if request.initial_events == Some(true) && !request.watch {
-            return Err(Status::bad_request("sendInitialEvents is for watches"));
-        }
-        request.not_older_than =
-            Some(version.clone()).filter(|version| !version.is_unset() && *version != "0".into());
-        Ok(request)
-    }
-}
-
 /// Opens a watch.
 pub(crate) async fn open(
     app: &Arc<App>,
     asker: &Asker,
     served: &ServedResource,
     query: Arc<Query>,
-    request: Request,
+    options: WatchOptions,
     form: Form,
 ) -> Result<Response, Refusal> {
     // What is asked now counts from now on, however long it takes until there is something to tell.
@@ -109,8 +51,9 @@ pub(crate) async fn open(
     let (collection, visible) = app.open(asker, "watch", served, &query).await?;
     let ticket = app.streams.ticket(asker)?;
     let presentation = Presentation::new(form, &collection);
-    let timeout = request
+    let timeout = options
         .timeout
+        .map(|timeout| timeout.min(LONGEST))
         .unwrap_or_else(|| Duration::from_secs(rand::make_rng::<Pcg32>().random_range(1_800..3_600)));
     let mut watch = Watch {
         app: Arc::clone(app),
@@ -124,7 +67,7 @@ pub(crate) async fn open(
         follower: None,
         initial: None,
         initial_end: None,
-        bookmarks: request.bookmarks,
+        bookmarks: options.bookmarks,
         ends: Instant::now() + timeout,
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
         next_check,
@@ -132,7 +75,7 @@ pub(crate) async fn open(
         ended: false,
         _ticket: ticket,
     };
-    watch.begin(&request).await?;
+    watch.begin(&options).await?;
     let pieces = stream::unfold(watch, |mut watch| async move {
         let piece = watch.next().await?;
         Some((Ok::<_, Infallible>(piece), watch))
@@ -168,11 +111,11 @@ struct Watch {
 }
 
 impl Watch {
-    async fn begin(&mut self, request: &Request) -> Result<(), Status> {
-        let from_now = request.not_older_than.is_none();
-        let initial = request.initial_events.unwrap_or(from_now);
+    async fn begin(&mut self, options: &WatchOptions) -> Result<(), Status> {
+        let after = not_older_than(options.version);
+        let initial = options.send_initial_events.unwrap_or(after.is_none());
         let (changes, store) = (&self.collection.changes, &self.collection.store);
-        let place = request.not_older_than.clone().map(Place::of);
+        let place = after.map(Place::of);
         if let Some(place) = &place
             && changes.is_ahead(place, store)
         {
@@ -186,7 +129,7 @@ impl Watch {
             _ => {
                 let (snapshot, cursor) = self.collection.snapshot_to_follow();
                 self.initial_end =
-                    (request.initial_events == Some(true)).then(|| snapshot.resource_version().clone());
+                    (options.send_initial_events == Some(true)).then(|| snapshot.resource_version().clone());
                 if initial {
                     self.initial = Some((self.select(snapshot).await.objects, Mark::default()));
                 }
@@ -336,6 +279,14 @@ impl Watch {
         let line = self.presentation.envelope.bookmark(&version.to_string(), initial_end);
         self.presentation.envelope.mark_columns_told();
         line
+    }
+}
+
+/// The version that is asked for, if it is a certain one.
+pub(crate) fn not_older_than(version: Requested) -> Option<ResourceVersion> {
+    match version {
+        Requested::Unset | Requested::Any => None,
+        Requested::At(version) => Some(version.into()),
     }
 }
 

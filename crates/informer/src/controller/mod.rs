@@ -30,7 +30,7 @@ use self::{
     worker::Worker,
 };
 use crate::{
-    AnyInformer, Event, Object, SharedInformer,
+    AnyInformer, CONTROLLER_GRACE, Event, Object, SharedInformer,
     shared::AddHandlerError,
     sync::Arc,
     workqueue::{self, ItemExponential, WorkQueue},
@@ -38,6 +38,7 @@ use crate::{
 
 /// What becomes of a key that was reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// Nothing, until something changes. What an earlier call asked for is over.
     AwaitChange,
@@ -103,10 +104,6 @@ pub struct Controller<T = ObjectKey> {
 
 type OnFailure<T> = Arc<dyn Fn(&T, Failure<'_>) + Send + Sync>;
 
-/// How long calls may go on after the stop. With the leadership that is given back and the events that are sent after it, that
-/// is within the 30 seconds that a pod has.
-pub(crate) const GRACE: Duration = Duration::from_secs(20);
-
 /// A key could not be reconciled. It is tried again when the queue's limiter says so.
 ///
 /// ```
@@ -140,7 +137,7 @@ impl<'a> Failure<'a> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
-    /// Nobody would do the work.
+    /// It has no workers.
     #[error("controller {controller:?} has no workers; give it at least one")]
     NoWorkers {
         /// The controller's name.
@@ -211,7 +208,15 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let queue = WorkQueue::builder().name_by_default(&name).build();
-        Self { name, queue, feeds: Vec::new(), workers: 1, sync_within: None, grace: GRACE, on_failure: None }
+        Self {
+            name,
+            queue,
+            feeds: Vec::new(),
+            workers: 1,
+            sync_within: None,
+            grace: CONTROLLER_GRACE,
+            on_failure: None,
+        }
     }
 
     /// A change of an object is about these items. When an object changes, what it was and what it is both count.
@@ -255,7 +260,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     ///     Controller::new("websites").with_queue(WorkQueue::builder().metrics(metrics)) // name="websites"
     /// }
     /// ```
-    pub fn with_queue(mut self, queue: workqueue::Builder<T>) -> Self {
+    pub fn with_queue(mut self, queue: workqueue::WorkQueueBuilder<T>) -> Self {
         self.queue = queue.name_by_default(&self.name).build();
         self
     }
@@ -269,8 +274,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
 
     /// How long a call may go on after the stop. Default: 20 seconds.
     ///
-    /// [`LeaderElection`](crate::leader::LeaderElection)s wait for 5 seconds more by default. Who sets more here sets theirs too
-    /// ([`grace`](crate::leader::Builder::grace)), and the pod's `terminationGracePeriodSeconds`.
+    /// [`LeaderElection`](crate::leader::LeaderElection)s wait for 5 seconds more by default. If you set more here, set theirs too
+    /// ([`grace`](crate::leader::LeaderElectionBuilder::grace)), and the pod's `terminationGracePeriodSeconds`.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -293,7 +298,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     /// with a low priority, so that what changes meanwhile is not behind it. A call that fails or panics is repeated when the
     /// limiter says so.
     ///
-    /// After the stop no call begins any more, those that run may end, and what is queued is dropped: who runs next hears of
+    /// After the stop no call begins any more, those that run may end, and what is queued is dropped: the next run hears of
     /// everything again. Dropping the future ends everything at once.
     pub async fn run<R, F, E>(self, stop: CancellationToken, reconcile: R) -> Result<(), ControllerError>
     where

@@ -1,4 +1,4 @@
-//! One of those who take keys from the queue and call the function.
+//! A worker: takes keys from the queue and calls the function.
 
 use std::{any::Any, fmt, future::Future, hash::Hash, panic::AssertUnwindSafe, time::Duration};
 

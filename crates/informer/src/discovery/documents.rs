@@ -24,8 +24,8 @@ use tokio::time::timeout;
 
 use super::catalog::{Catalog, ServedResource};
 use crate::{
-    source::{SourceError, read_document},
-    wire,
+    beginning,
+    request::{SourceError, read_document},
 };
 
 /// So many documents of an older server are asked for at a time.
@@ -48,7 +48,7 @@ pub(super) async fn ask(client: &Client) -> Result<Catalog, SourceError> {
             Some("APIVersions") => catalog.ask_each(client, root, core_versions(read(&document)?)).await?,
             Some("APIGroupList") => catalog.ask_each(client, root, group_versions(read(&document)?)).await?,
             _ => {
-                let begins = wire::beginning(&document);
+                let begins = beginning(&document);
                 return Err(SourceError::Malformed(format!("{root} should list API groups and is {begins}")));
             }
         }
@@ -174,9 +174,8 @@ struct Document {
 }
 
 fn read<T: DeserializeOwned>(document: &[u8]) -> Result<T, SourceError> {
-    serde_json::from_slice(document).map_err(|error| {
-        SourceError::Malformed(format!("{error}; it begins with {}", wire::beginning(document)))
-    })
+    serde_json::from_slice(document)
+        .map_err(|error| SourceError::Malformed(format!("{error}; it begins with {}", beginning(document))))
 }
 
 #[cfg(test)]

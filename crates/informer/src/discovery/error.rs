@@ -4,10 +4,11 @@ use std::convert::Infallible;
 
 use informer_model::{ResourceArg, ResourceArgError};
 
-use crate::source::SourceError;
+use crate::request::SourceError;
 
 /// Why there is no resource for a name.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResolveError {
     /// It is no name.
     #[error(transparent)]

@@ -38,14 +38,14 @@ use kube::Client;
 pub use catalog::{Catalog, ServedResource};
 pub use error::ResolveError;
 
-use crate::source::SourceError;
+use crate::request::SourceError;
 
 /// What a server serves, asked for once and kept. It is cheap to clone (an `Arc`).
 ///
 /// A resource that is new since then is found, because a name that is not known is asked for again. One that is gone
 /// since stays known until a [`refresh`](Self::refresh).
 ///
-/// Those who ask at the same time share the requests, each of which is given up after 30 s. Every wait may be given up
+/// Callers at the same time share the requests, each of which is given up after 30 s. Every wait may be given up
 /// at any time; to limit one, put it into a [`tokio::time::timeout`].
 #[derive(Clone)]
 pub struct Discovery {

@@ -1,4 +1,4 @@
-//! What somebody may have meant who typed a name that nothing has.
+//! Suggestions for a name that matches no resource.
 
 use informer_model::ResourceArg;
 

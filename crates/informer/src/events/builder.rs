@@ -6,13 +6,13 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::{Delivery, Limits, Recorder, delivery::Post};
-use crate::reflector::Backoff;
+use crate::backoff::Backoff;
 
 /// The most bytes of an instance's name that the API takes.
 const INSTANCE: usize = 128;
 
 /// Builds a [`Recorder`]. Every option has a default that is right for most.
-pub struct Builder {
+pub struct RecorderBuilder {
     client: Client,
     controller: String,
     instance: Option<String>,
@@ -23,7 +23,8 @@ pub struct Builder {
 
 /// Why a recorder cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+#[non_exhaustive]
+pub enum RecorderBuildError {
     /// The API would take no event of a controller of this name.
     #[error(
         "{name:?} cannot be the name of a controller, which is like a label key, `example.com/websites`: {error}"
@@ -48,7 +49,7 @@ pub enum BuildError {
     },
 }
 
-impl Builder {
+impl RecorderBuilder {
     pub(super) fn new(client: Client, controller: String) -> Self {
         let (limits, backoff) = (Limits::default(), Backoff::default());
         Self { client, controller, instance: None, limits, backoff, seed: None }
@@ -84,15 +85,15 @@ impl Builder {
     }
 
     /// The recorder, and what sends its events.
-    pub fn build(self) -> Result<(Recorder, Delivery), BuildError> {
+    pub fn build(self) -> Result<(Recorder, Delivery), RecorderBuildError> {
         let Self { client, controller, instance, limits, backoff, seed } = self;
         if let Err((_, error)) = validate_label_key(&controller) {
-            return Err(BuildError::Controller { name: controller, error });
+            return Err(RecorderBuildError::Controller { name: controller, error });
         }
         let fits = |name: &String| (1..=INSTANCE).contains(&name.len());
         let instance = match instance {
             Some(name) if fits(&name) => name,
-            Some(name) => return Err(BuildError::Instance { name }),
+            Some(name) => return Err(RecorderBuildError::Instance { name }),
             // A controller's name may be longer than that of an instance.
             None => {
                 let host = std::env::var("HOSTNAME").ok().filter(fits);

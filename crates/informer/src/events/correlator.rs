@@ -1,7 +1,7 @@
 //! Decides which events are sent, which are repetitions of others, and which are too many.
 //!
 //! What happened comes in with its moment, and what to write next goes out: no clock, no requests, no task. Everything that was
-//! observed is accounted for in [`Stats`], and what is kept is bounded, whatever comes in.
+//! observed is accounted for in [`RecorderStats`], and what is kept is bounded, whatever comes in.
 
 mod allowance;
 mod recent;
@@ -20,7 +20,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{
-    Limits, Stats,
+    Limits, RecorderStats,
     event::{Report, Topic},
     name::event_name,
 };
@@ -37,7 +37,7 @@ type SeriesId = u64;
 #[derive(Debug)]
 pub(super) struct Correlator {
     limits: Limits,
-    stats: Stats,
+    stats: RecorderStats,
     /// The series that are tracked or have something to be written.
     series: HashMap<SeriesId, Series>,
     tracked: Recent<Key, SeriesId>,
@@ -139,7 +139,7 @@ impl Correlator {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            stats: Stats::default(),
+            stats: RecorderStats::default(),
             series: HashMap::new(),
             tracked: Recent::new(limits.tracked),
             similar: Similar::new(&limits),
@@ -154,7 +154,7 @@ impl Correlator {
         }
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    pub(super) fn stats(&self) -> RecorderStats {
         self.stats
     }
 
@@ -306,7 +306,7 @@ impl Correlator {
     /// Gives up what is not written, and tells how much that was.
     pub(super) fn abandon(&mut self) -> u64 {
         let left = self.stats.waiting();
-        let stats = Stats { dropped: self.stats.dropped + left, ..self.stats };
+        let stats = RecorderStats { dropped: self.stats.dropped + left, ..self.stats };
         *self = Self { stats, closed: true, ..Self::new(self.limits) };
         left
     }

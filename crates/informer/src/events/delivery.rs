@@ -28,8 +28,8 @@ use super::{
     trouble::{Meaning, Verb, advice, meaning},
 };
 use crate::{
-    reflector::{Backoff, Delays},
-    source::{SourceError, read_document},
+    backoff::{Backoff, Delays},
+    request::{SourceError, read_document},
     until,
 };
 

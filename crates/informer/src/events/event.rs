@@ -25,14 +25,14 @@ const UNSPECIFIED: &str = "Unspecified";
 /// or an action: of the two, one that is empty becomes what the other is.
 ///
 /// ```
-/// use informer::events::{Event, EventType};
+/// use informer::events::{RecordedEvent, EventType};
 ///
-/// let event = Event::warning("FailedMount", "the volume \"data\" is not there").action("Mount");
+/// let event = RecordedEvent::warning("FailedMount", "the volume \"data\" is not there").action("Mount");
 /// assert_eq!(event.type_, EventType::Warning);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// Whether somebody should have a look.
+pub struct RecordedEvent {
+    /// Whether it needs attention.
     pub type_: EventType,
     /// Why it happened, in one word for machines: `FailedMount`.
     pub reason: String,
@@ -44,7 +44,7 @@ pub struct Event {
     pub related: Option<ObjectReference>,
 }
 
-/// Whether somebody should have a look.
+/// Whether it needs attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
     /// All is well.
@@ -63,13 +63,13 @@ impl EventType {
     }
 }
 
-impl Event {
+impl RecordedEvent {
     /// An event that is as it should be.
     pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Self {
         Self::new(EventType::Normal, reason.into(), note.into())
     }
 
-    /// An event that somebody should know of.
+    /// An event that needs attention.
     pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Self {
         Self::new(EventType::Warning, reason.into(), note.into())
     }
@@ -137,8 +137,8 @@ pub(super) struct Subject(pub(super) ObjectReference);
 pub(super) struct Unsendable(pub(super) &'static str);
 
 impl Report {
-    pub(super) fn new(regarding: ObjectReference, event: Event) -> Result<Self, Unsendable> {
-        let Event { type_, mut reason, mut action, note, related } = event;
+    pub(super) fn new(regarding: ObjectReference, event: RecordedEvent) -> Result<Self, Unsendable> {
+        let RecordedEvent { type_, mut reason, mut action, note, related } = event;
         let (regarding, related) = (Subject(regarding), related.map(Subject));
         if !is_dns_label(regarding.namespace()) {
             // It would become another path.
@@ -224,7 +224,7 @@ mod tests {
         let text = "(?s).{0,200}";
         histories(&((text, text), (text, 0..100_usize)), |((reason, action), (part, times))| {
             let note = part.repeat(times);
-            let event = Event::normal(reason.clone(), note.clone()).action(action.clone());
+            let event = RecordedEvent::normal(reason.clone(), note.clone()).action(action.clone());
             let report = Report::new(ObjectReference::default(), event).expect("a reference");
             let Topic { reason: told_reason, action: told_action, .. } = &*report.topic;
             assert!((1..=WORD).contains(&told_reason.len()) && (1..=WORD).contains(&told_action.len()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::BuildError;
+use super::RecorderBuildError;
 
 /// How much a recorder sends and keeps. The defaults are client-go's where it has the same.
 ///
@@ -29,7 +29,7 @@ pub struct Limits {
     /// A series ends after so long without a repetition; the next one begins a new event. 6 minutes.
     pub series_end: Duration,
     /// How long a count of repetitions may be out of date: 5 minutes at most, and at first less. A series is written 10 s after it began,
-    /// then whenever it is twice as old, and from then on this often: who looks at a new problem sees it grow, and an old one costs little.
+    /// then whenever it is twice as old, and from then on this often: a new problem is seen growing, and an old one costs little.
     /// client-go writes the second one at once and then nothing for 30 minutes.
     pub refresh: Duration,
     /// How often an event is tried to be sent before it is given up: 12 times.
@@ -61,7 +61,7 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl Limits {
     /// Refuses what would send nothing, and bounds the times.
-    pub(super) fn checked(mut self) -> Result<Self, BuildError> {
+    pub(super) fn checked(mut self) -> Result<Self, RecorderBuildError> {
         let zero = [
             ("queue", self.queue == 0),
             ("tracked", self.tracked == 0),
@@ -70,7 +70,7 @@ impl Limits {
             ("tries", self.tries == 0),
         ];
         if let Some((limit, _)) = zero.into_iter().find(|(_, zero)| *zero) {
-            return Err(BuildError::Zero { limit });
+            return Err(RecorderBuildError::Zero { limit });
         }
         for time in [&mut self.series_end, &mut self.refresh, &mut self.drain] {
             *time = (*time).min(FOR_EVER);

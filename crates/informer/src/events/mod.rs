@@ -34,18 +34,18 @@ use correlator::{Correlator, Verdict};
 use event::{Report, Unsendable};
 use trouble::Complaints;
 
-pub use builder::{BuildError, Builder};
+pub use builder::{RecorderBuildError, RecorderBuilder};
 pub use delivery::Delivery;
-pub use event::{Event, EventType, Regarding};
+pub use event::{EventType, RecordedEvent, Regarding};
 pub use limits::Limits;
-pub use stats::Stats;
+pub use stats::RecorderStats;
 
 /// Records events. It is cheap to clone (an `Arc`).
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use informer::events::{Event, Recorder};
+/// use informer::events::{RecordedEvent, Recorder};
 /// use k8s_openapi::api::{core::v1::Node, events::v1::Event as Recorded};
 /// use tokio_util::sync::CancellationToken;
 ///
@@ -58,7 +58,7 @@ pub use stats::Stats;
 /// let mut node = Node::default();
 /// node.metadata.name = Some("node-1".into());
 /// for _ in 0..3 {
-///     recorder.record(&node, Event::warning("DiskPressure", "the disk is nearly full").action("Check"));
+///     recorder.record(&node, RecordedEvent::warning("DiskPressure", "the disk is nearly full").action("Check"));
 /// }
 ///
 /// stop.cancel(); // what was recorded is still sent
@@ -90,17 +90,18 @@ struct State {
 /// Not everything could be sent in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("after {waited:?} not all events are sent ({stats}); is the delivery running?")]
+#[non_exhaustive]
 pub struct FlushError {
     /// How long was waited.
     pub waited: Duration,
     /// What had become of all events then.
-    pub stats: Stats,
+    pub stats: RecorderStats,
 }
 
 impl Recorder {
     /// A recorder for a controller of this name, which is like a label key: `example.com/website-controller`.
-    pub fn builder(client: Client, controller: impl Into<String>) -> Builder {
-        Builder::new(client, controller.into())
+    pub fn builder(client: Client, controller: impl Into<String>) -> RecorderBuilder {
+        RecorderBuilder::new(client, controller.into())
     }
 
     fn new(controller: String, limits: Limits) -> Self {
@@ -117,7 +118,7 @@ impl Recorder {
     /// Records that something happened to an object.
     ///
     /// It never waits, and nothing goes wrong for the caller: what cannot be sent is counted and logged.
-    pub fn record(&self, regarding: &impl Regarding, event: Event) {
+    pub fn record(&self, regarding: &impl Regarding, event: RecordedEvent) {
         self.record_about(regarding.reference(), event);
     }
 
@@ -126,7 +127,7 @@ impl Recorder {
     ///
     /// A reference with a namespace that cannot be one, or with more than 4 KiB of text, is that of no object: its events are counted as
     /// failed.
-    pub fn record_about(&self, regarding: ObjectReference, event: Event) {
+    pub fn record_about(&self, regarding: ObjectReference, event: RecordedEvent) {
         let report = Report::new(regarding, event);
         let (now, time) = (Instant::now(), Timestamp::now());
         let mut state = self.lock();
@@ -158,7 +159,7 @@ impl Recorder {
     }
 
     /// What became of all that was recorded.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> RecorderStats {
         self.lock().correlator.stats()
     }
 

@@ -5,7 +5,8 @@ use std::fmt;
 /// What became of all that was recorded, event by event. In the cluster there are `sent` events, whose counts are
 /// `sent + aggregated` together (until the server forgets them, after an hour as a rule).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+#[non_exhaustive]
+pub struct RecorderStats {
     /// How many were recorded.
     pub recorded: u64,
     /// How many are events of their own in the cluster.
@@ -20,14 +21,14 @@ pub struct Stats {
     pub failed: u64,
 }
 
-impl Stats {
+impl RecorderStats {
     /// How many are still to be sent.
     pub fn waiting(&self) -> u64 {
         self.recorded - self.sent - self.aggregated - self.suppressed - self.dropped - self.failed
     }
 }
 
-impl fmt::Display for Stats {
+impl fmt::Display for RecorderStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { recorded, sent, aggregated, suppressed, dropped, failed } = self;
         let waiting = self.waiting();

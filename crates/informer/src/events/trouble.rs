@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use informer_model::Status;
 use tokio::time::Instant;
 
-use crate::source::SourceError;
+use crate::request::SourceError;
 
 /// How long nothing is said about a kind of problem after it was mentioned.
 const SILENCE: Duration = Duration::from_secs(600);

@@ -17,9 +17,12 @@ use crate::{
     discovery::Discovery,
     metrics::Metrics,
     queue::{QueueKind, Transform},
-    reflector::{Backoff, Problem, Remedy, Settings},
-    shared::{Builder, GRACE},
-    source::{KubeListWatch, ListOptions, ListWatch},
+    reflector::{Backoff, Problem, ReflectorSettings, Remedy},
+    shared::{
+        SharedInformerBuilder,
+        options::{InformerOptions, informer_options},
+    },
+    source::{KubeListWatch, ListOptions, ListWatch, WireOptions},
 };
 
 /// Builds a [`SharedInformerFactory`]. Every option has a default that is right for most, and holds for every
@@ -36,7 +39,6 @@ pub(super) struct Options {
     pub(super) stop: CancellationToken,
     name: Option<String>,
     tweak: Option<Tweak>,
-    resync: Duration,
     /// By the type of the objects.
     custom_resync: HashMap<TypeId, Duration>,
     /// By the type of the objects, each a `Transform` of that type.
@@ -44,10 +46,9 @@ pub(super) struct Options {
     metadata_transform: Option<Arc<MetadataChange>>,
     on_problem: Option<Arc<ProblemHandler>>,
     keep_managed_fields: bool,
-    settings: Settings,
-    queue: QueueKind,
-    grace: Duration,
-    metrics: Option<Arc<dyn Metrics>>,
+    wire: WireOptions,
+    /// Of each informer.
+    each: InformerOptions,
     pub(super) discovery: Discovery,
 }
 
@@ -57,6 +58,7 @@ type ProblemHandler = dyn Fn(&str, &Problem, Remedy) + Send + Sync;
 
 /// Why a factory cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FactoryError {
     /// The namespaces cannot be those of a scope.
     #[error(transparent)]
@@ -80,16 +82,13 @@ impl FactoryBuilder {
             stop: CancellationToken::new(),
             name: None,
             tweak: None,
-            resync: Duration::ZERO,
             custom_resync: HashMap::new(),
             transforms: HashMap::new(),
             metadata_transform: None,
             on_problem: None,
             keep_managed_fields: false,
-            settings: Settings::default(),
-            queue: QueueKind::default(),
-            grace: GRACE,
-            metrics: None,
+            wire: WireOptions::default(),
+            each: InformerOptions::default(),
             discovery,
         };
         Self { options, scope: Ok(Scope::everything()) }
@@ -121,14 +120,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// How often handlers are shown everything again that have no period of their own. Zero, the default, is never;
-    /// any other period counts as one between a second and thirty years.
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.options.resync = period;
-        self
-    }
-
-    /// The same for the informers of one type.
+    /// [`resync`](Self::resync) for the informers of one type.
     pub fn custom_resync<K: 'static>(mut self, period: Duration) -> Self {
         self.options.custom_resync.insert(TypeId::of::<K>(), period);
         self
@@ -155,46 +147,15 @@ impl FactoryBuilder {
         self
     }
 
+    /// In which forms answers are asked for, instead of protobuf and gzip.
+    pub fn wire(mut self, options: WireOptions) -> Self {
+        self.options.wire = options;
+        self
+    }
+
     /// Comes before the name of each informer in logs, metrics and errors.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = Some(name.into());
-        self
-    }
-
-    /// Whether lists are taken as streams where the server can do that. Default: yes.
-    pub fn streaming(mut self, streaming: bool) -> Self {
-        self.options.settings.streaming = streaming;
-        self
-    }
-
-    /// The most objects in one page of a list.
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.options.settings.page_size = Some(objects);
-        self
-    }
-
-    /// The delays after failures.
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.options.settings.backoff = backoff;
-        self
-    }
-
-    /// Changes anything about listing and watching: `.settings(|settings| settings.probe_period = None)`.
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.options.settings);
-        self
-    }
-
-    /// In which order changes reach the caches.
-    pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.options.queue = kind;
-        self
-    }
-
-    /// How long handlers may go on after the stop with what they are doing; see [`SharedInformer::run`]. Default: 30
-    /// seconds.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.options.grace = grace;
         self
     }
 
@@ -208,13 +169,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Where measurements go.
-    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.options.metrics = Some(metrics);
-        self
-    }
+    informer_options!(options.each);
 
-    /// Looks names up in what somebody else has asked the server already, rather than asking for itself.
+    /// Shares this discovery, with what it has asked the server already, instead of having its own.
     pub fn discovery(mut self, discovery: Discovery) -> Self {
         self.options.discovery = discovery;
         self
@@ -231,7 +188,7 @@ impl FactoryBuilder {
     pub fn build(self) -> Result<SharedInformerFactory, FactoryError> {
         let Self { options, scope } = self;
         let scope = scope?;
-        if options.settings.page_size == Some(0) {
+        if options.each.has_empty_pages() {
             return Err(FactoryError::PageSize);
         }
         if let Some(tweak) = &options.tweak {
@@ -251,12 +208,13 @@ impl FactoryBuilder {
 
 impl Options {
     /// An informer's builder with all of this in it.
-    pub(super) fn builder<K: Kind>(&self, kind: &K::DynamicType, scope: &Scope) -> Builder<K> {
+    pub(super) fn builder<K: Kind>(&self, kind: &K::DynamicType, scope: &Scope) -> SharedInformerBuilder<K> {
         let mut sources = scope.each_namespace().into_iter().map(|namespace| {
             let mut source = KubeListWatch::<K>::of_kind(self.client.clone(), kind.clone())
                 .in_namespace(namespace.unwrap_or_default())
                 .label_selector(scope.label_selector())
-                .field_selector(scope.field_selector());
+                .field_selector(scope.field_selector())
+                .wire(self.wire);
             if let Some(tweak) = self.tweak.clone() {
                 source = source.tweak(move |options| tweak(options));
             }
@@ -287,12 +245,11 @@ impl Options {
         if let Some(transform) = self.transform() {
             builder = builder.transform(transform);
         }
-        if let Some(metrics) = &self.metrics {
-            builder = builder.metrics(Arc::clone(metrics));
+        let mut options = self.each.clone();
+        if let Some(own) = self.custom_resync.get(&TypeId::of::<K>()) {
+            options.resync = *own;
         }
-        let resync = self.custom_resync.get(&TypeId::of::<K>()).copied().unwrap_or(self.resync);
-        let settings = self.settings.clone();
-        builder.resync(resync).queue(self.queue).grace(self.grace).settings(|all| *all = settings)
+        builder.with_options(options)
     }
 
     fn transform<K: Kind>(&self) -> Option<Transform<K>> {

@@ -20,7 +20,7 @@ use kube::{
 use crate::{
     AnyInformer, DynamicObject, Health, NotSynced, SharedInformer, SyncReport,
     discovery::ResolveError,
-    shared::{BuildError, Builder},
+    shared::{BuildError, SharedInformerBuilder},
     wait_for_cache_sync,
 };
 use builder::Options;
@@ -153,7 +153,7 @@ impl SharedInformerFactory {
 
     /// An informer's builder with the factory's options and scope in it, for
     /// [`informer_for_with`](Self::informer_for_with).
-    pub fn builder_for<K>(&self) -> Builder<K>
+    pub fn builder_for<K>(&self) -> SharedInformerBuilder<K>
     where
         K: Kind + Resource<DynamicType: Default>,
     {

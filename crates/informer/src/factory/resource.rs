@@ -6,7 +6,7 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{SharedInformerFactory, registry::Key};
-use crate::{DynamicObject, Lister, SharedInformer, shared::Builder, source::is_namespaced};
+use crate::{DynamicObject, Lister, SharedInformer, shared::SharedInformerBuilder, source::is_namespaced};
 
 /// What the objects of an informer can be: anything that is a resource of Kubernetes, can be decoded, and can be
 /// shared. Every type of `k8s_openapi`, types made with kube's `CustomResource`, [`DynamicObject`],
@@ -75,7 +75,7 @@ impl<K: Kind> ResourceInformer<K> {
         self.namespaced
     }
 
-    pub(super) fn builder(&self) -> Builder<K> {
+    pub(super) fn builder(&self) -> SharedInformerBuilder<K> {
         self.factory.inner.options.builder(&self.kind, &self.key().scope)
     }
 

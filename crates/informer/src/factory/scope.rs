@@ -27,6 +27,7 @@ pub struct Scope {
 
 /// Why a scope cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScopeError {
     /// Not a name that a namespace can have.
     #[error(

@@ -12,10 +12,10 @@ use super::{
     machine::{JITTER, Machine, Settings},
     observer::Observer,
 };
-use crate::controller;
+use crate::CONTROLLER_GRACE;
 
 /// What a controller takes, and a little for what ends with it.
-const GRACE: Duration = controller::GRACE.saturating_add(Duration::from_secs(5));
+const GRACE: Duration = CONTROLLER_GRACE.saturating_add(Duration::from_secs(5));
 
 /// A Lease counts whole seconds, in 32 bits.
 const LONGEST: Duration = Duration::from_secs(i32::MAX as u64);
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(i32::MAX as u64);
 /// Sets an election up.
 #[derive(Clone)]
 #[must_use]
-pub struct Builder {
+pub struct LeaderElectionBuilder {
     client: Client,
     namespace: String,
     name: String,
@@ -39,7 +39,7 @@ pub struct Builder {
 /// Why an election cannot be set up this way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum ElectionConfigError {
     /// The namespace is none.
     #[error(
         "{0:?} cannot be the namespace of a Lease; give one of up to 63 small letters, digits and dashes, such as the one that the program runs in"
@@ -88,7 +88,7 @@ pub enum ConfigError {
     RetryPeriod,
 }
 
-impl Builder {
+impl LeaderElectionBuilder {
     pub(super) fn new(client: Client, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             client,
@@ -144,7 +144,7 @@ impl Builder {
     }
 
     /// How long the work may go on after `stop` to end by itself, before it is dropped: 25 seconds unless set here, which is
-    /// more than the [`Controller`](controller::Controller)'s own [grace](controller::Controller::grace). The term is
+    /// more than the [`Controller`](crate::controller::Controller)'s own [grace](crate::controller::Controller::grace). The term is
     /// renewed meanwhile. Zero is for work that does not heed the `stop`.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -158,35 +158,35 @@ impl Builder {
     }
 
     /// The election, which begins when it is run.
-    pub fn build(self) -> Result<LeaderElection, ConfigError> {
+    pub fn build(self) -> Result<LeaderElection, ElectionConfigError> {
         let Self { namespace, name, lease_duration, renew_deadline, retry_period, .. } = self;
         if !is_dns_label(&namespace) {
-            return Err(ConfigError::Namespace(namespace));
+            return Err(ElectionConfigError::Namespace(namespace));
         }
         if !is_dns_subdomain(&name) {
-            return Err(ConfigError::Name(name));
+            return Err(ElectionConfigError::Name(name));
         }
-        let long_name = ConfigError::LongName(namespace.len() + name.len());
+        let long_name = ElectionConfigError::LongName(namespace.len() + name.len());
         let annotation = fence::annotation(&namespace, &name).ok_or(long_name)?;
         if lease_duration.is_zero() || lease_duration > LONGEST || lease_duration.subsec_nanos() != 0 {
-            return Err(ConfigError::LeaseDuration(lease_duration));
+            return Err(ElectionConfigError::LeaseDuration(lease_duration));
         }
         if lease_duration <= renew_deadline {
-            return Err(ConfigError::LeaseTooShort { lease_duration, renew_deadline });
+            return Err(ElectionConfigError::LeaseTooShort { lease_duration, renew_deadline });
         }
         if retry_period.is_zero() {
-            return Err(ConfigError::RetryPeriod);
+            return Err(ElectionConfigError::RetryPeriod);
         }
         if renew_deadline.as_secs_f64() <= retry_period.as_secs_f64() * JITTER {
-            return Err(ConfigError::DeadlineTooShort { renew_deadline, retry_period });
+            return Err(ElectionConfigError::DeadlineTooShort { renew_deadline, retry_period });
         }
         let mut chance = rand::make_rng::<Pcg32>();
         let identity = self.identity.unwrap_or_else(|| format!("{}_{:016x}", host(), chance.next_u64()));
         if identity.is_empty() {
-            return Err(ConfigError::Identity);
+            return Err(ElectionConfigError::Identity);
         }
         let release = self.release_on_stop;
-        let lease = ObjectKey::new(Some(&namespace), &name).map_err(|_| ConfigError::Name(name))?;
+        let lease = ObjectKey::new(Some(&namespace), &name).map_err(|_| ElectionConfigError::Name(name))?;
         let observer = Observer::new(lease.clone(), identity.clone(), retry_period);
         let settings = Settings { identity, lease_duration, renew_deadline, retry_period, release };
         let machine = Machine::new(settings, self.seed.unwrap_or_else(|| chance.next_u64()));

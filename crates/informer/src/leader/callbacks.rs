@@ -1,4 +1,4 @@
-//! Who is told what happens in an election.
+//! Callbacks for what happens in an election.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ pub struct Callbacks<'a> {
 }
 
 impl<'a> Callbacks<'a> {
-    /// Nobody is told anything.
+    /// No callbacks.
     pub fn new() -> Self {
         Self::default()
     }

@@ -17,9 +17,9 @@ use super::{
     leadership::Lost,
     machine::{Action, Answer, Input, Machine, Record, Stored, Term},
     observer::{Observer, Role},
-    problem::Problem,
+    problem::ElectionProblem,
 };
-use crate::{source::SourceError, until};
+use crate::{request::SourceError, until};
 
 /// A candidate at work.
 pub(super) struct Driver {
@@ -190,7 +190,7 @@ impl Driver {
             Err(answer) => return answer,
         };
         let found = lease.metadata.resource_version.clone().unwrap_or_default();
-        let Ok(version) = found.parse() else { return Answer::Failed(Problem::NoNumber { found }) };
+        let Ok(version) = found.parse() else { return Answer::Failed(ElectionProblem::NoNumber { found }) };
         let uid = lease.metadata.uid.clone().unwrap_or_default();
         let spec = lease.spec.as_ref();
         let micros = |time: &MicroTime| time.0.as_microsecond();
@@ -239,10 +239,10 @@ fn failed(verb: &'static str, lease: &ObjectKey, error: kube::Error) -> Answer {
     match (error.status().map(|status| status.code), missing) {
         (Some(409), _) => Answer::Conflict,
         (_, Some(Some(details))) if details.kind == "namespaces" => {
-            Answer::Failed(Problem::NoNamespace { lease })
+            Answer::Failed(ElectionProblem::NoNamespace { lease })
         }
         (_, Some(_)) if verb != "create" => Answer::Absent,
-        _ => Answer::Failed(Problem::Request { verb, lease, error }),
+        _ => Answer::Failed(ElectionProblem::Request { verb, lease, error }),
     }
 }
 

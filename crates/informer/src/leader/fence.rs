@@ -65,6 +65,7 @@ pub struct Fence {
 
 /// Why an object must not be written with this fence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Stale {
     /// A later leader has written it.
     #[error(

@@ -4,13 +4,14 @@
 //! and hands it a [`Leadership`], which says at any moment whether the term still lasts and gives out a [`Fence`] for
 //! writes. An [`Observer`] says in words what is going on.
 //!
-//! [`machine`] has the rules, without any I/O; a driver carries them out.
+//! A pure machine has the rules, without any I/O; a driver carries them out.
 
 mod builder;
 mod callbacks;
 mod driver;
 mod fence;
 mod leadership;
+#[doc(hidden)]
 pub mod machine;
 mod observer;
 mod problem;
@@ -31,12 +32,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    builder::{Builder, ConfigError},
+    builder::{ElectionConfigError, LeaderElectionBuilder},
     callbacks::Callbacks,
     fence::{Fence, Stale},
     leadership::{Leadership, Lost},
-    observer::{Health, Observer, Overdue, Role, Trouble},
-    problem::Problem,
+    observer::{LeaderHealth, LeaderTrouble, Observer, Overdue, Role},
+    problem::ElectionProblem,
 };
 use self::{
     driver::{Driver, Event},
@@ -105,8 +106,12 @@ enum Ended<T> {
 
 impl LeaderElection {
     /// An election by the Lease of this name, to be described. The Lease is made if there is none; its namespace is not.
-    pub fn builder(client: Client, namespace: impl Into<String>, name: impl Into<String>) -> Builder {
-        Builder::new(client, namespace, name)
+    pub fn builder(
+        client: Client,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+    ) -> LeaderElectionBuilder {
+        LeaderElectionBuilder::new(client, namespace, name)
     }
 
     /// For looking at the election while it runs.
@@ -118,7 +123,7 @@ impl LeaderElection {
     /// first.
     ///
     /// A work whose term is lost is dropped, and begins anew with the next term. On `stop` it has to end by itself, and is
-    /// dropped if it has not within the [grace](Builder::grace). A panic of the work comes out of here, after the Lease was
+    /// dropped if it has not within the [grace](LeaderElectionBuilder::grace). A panic of the work comes out of here, after the Lease was
     /// given back.
     pub async fn run_while_leader<F, W, T>(self, stop: CancellationToken, mut work: F) -> Option<T>
     where
@@ -144,7 +149,7 @@ impl LeaderElection {
     }
 
     /// Takes part until `stop`, and tells what happens. The work of [`Callbacks::on_started`] may end before its term; on
-    /// `stop` it has to, and is dropped if it has not within the [grace](Builder::grace).
+    /// `stop` it has to, and is dropped if it has not within the [grace](LeaderElectionBuilder::grace).
     ///
     /// ```
     /// use informer::leader::{Callbacks, LeaderElection};

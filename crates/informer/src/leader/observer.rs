@@ -9,7 +9,7 @@ use std::{
 use informer_model::ObjectKey;
 use tokio::time::Instant;
 
-use super::{leadership::Lost, problem::Problem};
+use super::{leadership::Lost, problem::ElectionProblem};
 use crate::health::Ago;
 
 /// Looks at an election from outside, while it runs and after it. It is cheap to clone (an `Arc`).
@@ -32,11 +32,12 @@ struct State {
     /// When the term ends by the clock, while nobody has noticed an end of it.
     valid_until: Option<Instant>,
     lost: Option<Lost>,
-    trouble: Option<(Problem, u64, Instant)>,
+    trouble: Option<(ElectionProblem, u64, Instant)>,
 }
 
 /// What one takes part in an election as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// It has not been started.
     NotStarted,
@@ -51,10 +52,10 @@ pub enum Role {
 /// The state of an election at one moment, as one of those who take part sees it. Printed, it is a line that a person can
 /// read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Health {
+pub struct LeaderHealth {
     /// The Lease.
     pub lease: ObjectKey,
-    /// The name of the one who looks.
+    /// The identity of this candidate.
     pub identity: String,
     /// What it takes part as.
     pub role: Role,
@@ -71,14 +72,14 @@ pub struct Health {
     /// Why the last term ended.
     pub lost: Option<Lost>,
     /// What is wrong, if something is.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<LeaderTrouble>,
 }
 
 /// Something that goes wrong, once or again and again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trouble {
+pub struct LeaderTrouble {
     /// What went wrong last.
-    pub problem: Problem,
+    pub problem: ElectionProblem,
     /// How often in a row.
     pub times: u64,
     /// How long ago it began.
@@ -92,6 +93,7 @@ pub struct Trouble {
 #[error(
     "the term of {identity:?} for the Lease {lease} was over {overdue:?} ago and is not renewed: the work blocks its thread or the process gets no time"
 )]
+#[non_exhaustive]
 pub struct Overdue {
     /// The Lease.
     pub lease: ObjectKey,
@@ -117,15 +119,15 @@ impl Observer {
     }
 
     /// What is going on.
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> LeaderHealth {
         let state = self.lock();
-        let trouble = state.trouble.as_ref().map(|(problem, times, began)| Trouble {
+        let trouble = state.trouble.as_ref().map(|(problem, times, began)| LeaderTrouble {
             problem: problem.clone(),
             times: *times,
             began: began.elapsed(),
             retry_period: self.0.retry_period,
         });
-        Health {
+        LeaderHealth {
             lease: self.0.lease.clone(),
             identity: self.0.identity.clone(),
             role: state.role,
@@ -201,7 +203,7 @@ impl Observer {
     }
 
     /// Notes a problem. The log gets a line when it begins or becomes another one, not for every repetition.
-    pub(super) fn problem(&self, problem: Problem) {
+    pub(super) fn problem(&self, problem: ElectionProblem) {
         let mut state = self.lock();
         let lease = &self.0.lease;
         let news = state.trouble.as_ref().is_none_or(|(known, ..)| known.cause() != problem.cause());
@@ -229,14 +231,14 @@ fn overdue(state: &State) -> Option<Duration> {
     Instant::now().checked_duration_since(end)
 }
 
-impl Health {
+impl LeaderHealth {
     /// Whether nothing is wrong.
     pub fn is_healthy(&self) -> bool {
         self.trouble.is_none() && self.overdue.is_none()
     }
 }
 
-impl fmt::Display for Health {
+impl fmt::Display for LeaderHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lease, identity, .. } = self;
         write!(f, "the Lease {lease}: {identity:?} ")?;
@@ -269,7 +271,7 @@ impl fmt::Display for Health {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for LeaderTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in trouble for {}", Ago(self.began))?;
         if self.times > 1 {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use informer_model::ObjectKey;
 
-use crate::source::SourceError;
+use crate::request::SourceError;
 
 /// Something went wrong. The candidate tries again after the retry period, whatever it is.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ElectionProblem {
     /// A request failed.
     #[error("cannot {verb} the Lease {lease}: {error}{}", advice(.lease, .error))]
     Request {
@@ -71,7 +71,7 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl ElectionProblem {
     /// Whether the server has certainly not done what it was asked for.
     pub(super) fn is_refusal(&self) -> bool {
         match self {

@@ -22,7 +22,7 @@ use prometheus_client::{
 };
 
 use super::add_with_unit;
-use crate::workqueue::{Probe, Stats};
+use crate::workqueue::{QueueProbe, QueueStats};
 
 #[derive(Debug, Clone)]
 pub(super) struct Queues {
@@ -61,7 +61,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn watch(&self, name: &str, probe: Probe) {
+    pub(super) fn watch(&self, name: &str, probe: QueueProbe) {
         self.probes.lock().probes.push((name.to_owned(), probe));
     }
 
@@ -74,13 +74,13 @@ impl Queues {
     }
 }
 
-/// Queues that are asked when somebody reads.
+/// Queues whose gauges are read at the time of a scrape.
 #[derive(Debug, Clone, Default)]
 struct Probes(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    probes: Vec<(String, Probe)>,
+    probes: Vec<(String, QueueProbe)>,
     /// What those have counted that are gone: the next one of the name goes on from there.
     gone: BTreeMap<String, Counts>,
 }
@@ -88,7 +88,7 @@ struct Known {
 /// Adds and retries.
 type Counts = [u64; 2];
 
-fn add_counts(all: &mut BTreeMap<String, Counts>, name: &str, probe: &Probe) {
+fn add_counts(all: &mut BTreeMap<String, Counts>, name: &str, probe: &QueueProbe) {
     let [adds, retries] = all.entry(name.to_owned()).or_default();
     *adds += probe.adds();
     *retries += probe.retries();
@@ -100,7 +100,7 @@ impl Probes {
     }
 
     /// What all queues have counted, and how those are doing that still exist. Those of one name are one.
-    fn read(&self) -> (BTreeMap<String, Counts>, BTreeMap<String, Stats>) {
+    fn read(&self) -> (BTreeMap<String, Counts>, BTreeMap<String, QueueStats>) {
         let mut known = self.lock();
         let Known { probes, gone } = &mut *known;
         let mut levels = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Probes {
                 add_counts(gone, name, probe);
                 return false;
             };
-            levels.entry(name.clone()).and_modify(|sum: &mut Stats| sum.add(stats)).or_insert(stats);
+            levels.entry(name.clone()).and_modify(|sum: &mut QueueStats| sum.add(stats)).or_insert(stats);
             true
         });
         let mut counts = gone.clone();
@@ -138,7 +138,7 @@ impl Collector for Probes {
             return Ok(());
         }
 
-        let mut gauge = |name, help, unit, read: fn(&Stats) -> f64| -> fmt::Result {
+        let mut gauge = |name, help, unit, read: fn(&QueueStats) -> f64| -> fmt::Result {
             let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
             for (queue, stats) in &all {
                 let labels = [("name", queue.as_str())];

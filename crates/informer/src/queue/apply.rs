@@ -1,16 +1,13 @@
-//! Deltas become changes of the store, and news for the handlers.
+//! Deltas become changes of the store, and events for the handlers.
 
 use super::Delta;
-use crate::{
-    Event, Object, Tombstone,
-    store::{Batch, Change},
-};
+use crate::{Event, Object, Tombstone, store::Batch};
 
 /// Applies deltas to the store in their order, and tells what each of them turned out to be.
 ///
 /// The store decides: what it has not is added, what it has is updated, what it has not cannot be deleted or shown
 /// again. An object that a list repeats as the store has it is no news. All within one batch, so that readers see none
-/// of it before all of it is done; whoever hands on the events does so after that.
+/// of it before all of it is done. Hand on the events after that.
 pub fn apply<K>(deltas: Vec<Delta<K>>, batch: &mut Batch<'_, K>, mut tell: impl FnMut(Event<K>)) {
     FirstList::Over.apply(deltas, batch, |event, _| tell(event));
 }
@@ -86,16 +83,7 @@ fn apply_one<K>(delta: Delta<K>, batch: &mut Batch<'_, K>, tell: &mut impl FnMut
             }
         }
         Delta::ReplacedAll(list) => {
-            for change in batch.replace(list) {
-                tell(match change {
-                    Change::Added(new) => Event::Added(new),
-                    Change::Updated { old, new } => Event::Updated { old, new },
-                    Change::Deleted(old) => {
-                        let key = old.key().clone();
-                        Event::Deleted(Tombstone::Unknown { key, last_seen: Some(old) })
-                    }
-                });
-            }
+            batch.replace(list).into_iter().for_each(tell);
         }
         Delta::SyncAll => {
             for object in batch.snapshot().iter() {

@@ -7,6 +7,7 @@ use crate::{Object, Tombstone, store::Store};
 
 /// The two queues there are to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum QueueKind {
     /// Every event in the order of its arrival: [`InOrderFifo`].
     #[default]

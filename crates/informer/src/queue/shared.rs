@@ -27,7 +27,7 @@ struct State<Q> {
     queue: Q,
     in_flight: bool,
     closed: bool,
-    /// Who waits for a batch, or for there to be none. All are woken whenever there may be one.
+    /// Tasks that wait for a batch, or for there to be none. All are woken whenever there may be one.
     waiting: Vec<Waker>,
 }
 
@@ -116,7 +116,7 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
         .await;
     }
 
-    /// Closes the queue: nothing more comes in, and whoever waits gets what is left and then `None`.
+    /// Closes the queue: nothing more comes in, and `pop` returns what is left and then `None`.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;

@@ -15,7 +15,7 @@ use rand_pcg::Pcg32;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Action, Input, Machine, Phase, Problem, Remedy, Settings, list::List};
+use super::{Action, Input, Machine, Phase, Problem, ReflectorSettings, Remedy, list::List};
 use crate::{
     Object, Tombstone,
     metrics::Measurement,
@@ -37,17 +37,17 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Lists and watches a source, and puts what it hears into a queue.
 ///
 /// It ends only when it is told to stop; every failure leads to another attempt. An informer has one for each of
-/// its sources. On its own it serves whoever wants the raw deltas:
+/// its sources. On its own it is for programs that want the raw deltas:
 ///
 /// ```
-/// use informer::{queue::{InOrderFifo, SharedQueue}, reflector::{Reflector, Settings}, source::MemorySource};
+/// use informer::{queue::{InOrderFifo, SharedQueue}, reflector::{Reflector, ReflectorSettings}, source::MemorySource};
 /// use k8s_openapi::api::core::v1::Node;
 /// use tokio_util::sync::CancellationToken;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let (source, stop) = (MemorySource::<Node>::new(), CancellationToken::new());
 /// let queue = SharedQueue::new(InOrderFifo::new());
-/// let reflector = Reflector::new(source, queue.clone(), Settings::default());
+/// let reflector = Reflector::new(source, queue.clone(), ReflectorSettings::default());
 /// let running = tokio::spawn(reflector.run(stop.clone()));
 ///
 /// let deltas = queue.pop(10).await.expect("the first list");
@@ -99,7 +99,7 @@ where
     Q: Queue<K> + Send + 'static,
 {
     /// A reflector of a source into a queue.
-    pub fn new(source: impl ListWatch<K>, queue: SharedQueue<K, Q>, settings: Settings) -> Self {
+    pub fn new(source: impl ListWatch<K>, queue: SharedQueue<K, Q>, settings: ReflectorSettings) -> Self {
         let source: Arc<dyn ListWatch<K>> = Arc::new(source);
         let monitor = Arc::new(Monitor::new("reflector".to_owned(), vec![source.description()]));
         Self::pipeline(source, queue, settings, None, monitor, 0)
@@ -110,7 +110,7 @@ where
     pub(crate) fn pipeline(
         source: Arc<dyn ListWatch<K>>,
         queue: SharedQueue<K, Q>,
-        settings: Settings,
+        settings: ReflectorSettings,
         seed: Option<u64>,
         monitor: Arc<Monitor>,
         pipeline: usize,

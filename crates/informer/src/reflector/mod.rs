@@ -1,21 +1,20 @@
 //! Keeps a queue supplied with what happens to the objects of a source: list, watch, and begin anew when
 //! something goes wrong.
 //!
-//! [`Machine`] decides what to do next, without any I/O. [`Reflector`] does it: it asks the source, keeps the
-//! time, and puts objects into a queue. [`Settings`] are what can be chosen, [`Problem`] and [`Remedy`] what it
+//! A pure machine decides what to do next, without any I/O. [`Reflector`] does it: it asks the source, keeps the
+//! time, and puts objects into a queue. [`ReflectorSettings`] are what can be chosen, [`Problem`] and [`Remedy`] what it
 //! tells when something went wrong.
 
 mod audit;
-mod backoff;
 mod driver;
 mod list;
 mod machine;
 mod problem;
 mod settings;
 
-pub use backoff::Backoff;
-pub(crate) use backoff::Delays;
+pub use crate::backoff::Backoff;
 pub use driver::Reflector;
+#[doc(hidden)]
 pub use machine::{Action, Input, Machine, Phase};
 pub use problem::{Problem, Remedy};
-pub use settings::Settings;
+pub use settings::ReflectorSettings;

@@ -141,6 +141,7 @@ fn error_cause(error: &SourceError) -> &'static str {
 
 /// What is done about a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Remedy {
     /// After this delay, the list is repeated.
     Relist(Duration),

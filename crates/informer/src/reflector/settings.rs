@@ -6,7 +6,7 @@ use super::Backoff;
 
 /// How a reflector lists and watches. The default is right for a Kubernetes API server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct ReflectorSettings {
     /// Whether lists are taken as streams, where the server can do that. Default: yes.
     pub streaming: bool,
     /// The most objects in one page of a list. Unset: 500, and one page where a version is asked for.
@@ -24,7 +24,7 @@ pub struct Settings {
     pub internal_error_retry: Duration,
 }
 
-impl Default for Settings {
+impl Default for ReflectorSettings {
     fn default() -> Self {
         Self {
             streaming: true,

@@ -7,29 +7,31 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{GRACE, Inner, LEAST_GRACE, Plan, SharedInformer, joining::Joining};
+use super::{
+    Inner, Plan, SharedInformer,
+    joining::Joining,
+    options::{InformerOptions, informer_options},
+};
 use crate::{
-    Object,
+    EventHandler, Object,
     metrics::Metrics,
     monitor::{Monitor, ProblemHandler},
     pipelines::PipelineConfig,
-    queue::{QueueKind, Transform},
-    reflector::{Backoff, Problem, Remedy, Settings},
+    queue::{Delta, QueueKind, Transform},
+    reflector::{Backoff, Problem, ReflectorSettings, Remedy},
     source::ListWatch,
     store::{self, IndexError, Store, StoreWriter},
+    unshared::{DeltaProcessor, Informer},
 };
 
 /// Builds a [`SharedInformer`]. Every option has a default that is right for most.
-pub struct Builder<K> {
+#[must_use]
+pub struct SharedInformerBuilder<K> {
     sources: Vec<Arc<dyn ListWatch<K>>>,
     name: Option<String>,
-    resync: Duration,
-    grace: Duration,
+    options: InformerOptions,
     transform: Option<Transform<K>>,
-    queue: QueueKind,
-    settings: Settings,
     seed: Option<u64>,
-    metrics: Option<Arc<dyn Metrics>>,
     on_problem: Option<ProblemHandler>,
     writer: StoreWriter<K>,
     store: Store<K>,
@@ -38,6 +40,7 @@ pub struct Builder<K> {
 
 /// Why an informer cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// An index cannot be added.
     #[error(transparent)]
@@ -57,19 +60,15 @@ pub enum BuildError {
     PageSize,
 }
 
-impl<K: Send + Sync + 'static> Builder<K> {
-    pub(super) fn new(source: impl ListWatch<K>) -> Self {
+impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
+    pub(crate) fn new(source: impl ListWatch<K>) -> Self {
         let (writer, store) = store::new();
         Self {
             sources: vec![Arc::new(source)],
             name: None,
-            resync: Duration::ZERO,
-            grace: GRACE,
+            options: InformerOptions::default(),
             transform: None,
-            queue: QueueKind::default(),
-            settings: Settings::default(),
             seed: None,
-            metrics: None,
             on_problem: None,
             writer,
             store,
@@ -78,43 +77,24 @@ impl<K: Send + Sync + 'static> Builder<K> {
     }
 
     /// Adds another source: one for each namespace makes one informer of a list of namespaces.
-    #[must_use]
     pub fn source(mut self, source: impl ListWatch<K>) -> Self {
         self.sources.push(Arc::new(source));
         self
     }
 
     /// What the informer is called in logs, metrics and errors. Default: what it lists.
-    #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How often handlers are shown everything again that have no period of their own. Default: never.
-    #[must_use]
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = period;
-        self
-    }
-
-    /// How long handlers may go on after the stop with what they are doing; see [`SharedInformer::run`]. Default: 30
-    /// seconds; at least 100 milliseconds.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace.max(LEAST_GRACE);
-        self
-    }
-
-    /// Changes every object once before it is kept, for example to drop what nobody needs.
-    #[must_use]
+    /// Changes every object once before it is kept, for example to drop fields that are not needed.
     pub fn transform(mut self, transform: Transform<K>) -> Self {
         self.transform = Some(transform);
         self
     }
 
     /// Adds an index; see [`Store::add_index`].
-    #[must_use]
     pub fn index<F, I>(mut self, name: &str, function: F) -> Self
     where
         F: Fn(&Object<K>) -> I + Send + Sync + 'static,
@@ -126,68 +106,62 @@ impl<K: Send + Sync + 'static> Builder<K> {
         self
     }
 
-    /// In which order changes reach the cache.
-    #[must_use]
-    pub fn queue(mut self, kind: QueueKind) -> Self {
-        self.queue = kind;
-        self
-    }
-
     /// Calls this with every problem of listing and watching, and what is done about it. It should be quick.
-    #[must_use]
     pub fn watch_error_handler(mut self, handler: impl Fn(&Problem, Remedy) + Send + Sync + 'static) -> Self {
         self.on_problem = Some(Arc::new(handler));
         self
     }
 
-    /// The most objects in one page of a list.
-    #[must_use]
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.settings.page_size = Some(objects);
-        self
-    }
-
-    /// The delays after failures.
-    #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.settings.backoff = backoff;
-        self
-    }
-
-    /// Whether lists are taken as streams where the server can do that. Default: yes.
-    #[must_use]
-    pub fn streaming(mut self, streaming: bool) -> Self {
-        self.settings.streaming = streaming;
-        self
-    }
-
-    /// Changes anything about listing and watching: `.settings(|settings| settings.probe_period = None)`.
-    #[must_use]
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.settings);
-        self
-    }
-
     /// Lets the seed decide all that is left to chance in listing and watching, so that a run can be repeated.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Where measurements go.
-    #[must_use]
-    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.metrics = Some(metrics);
-        self
-    }
+    informer_options!(options);
 
     /// The informer, ready to run.
     pub fn build(self) -> Result<SharedInformer<K>, BuildError> {
-        if let Some(failure) = self.failure {
-            return Err(failure);
+        self.check()?;
+        let (plan, monitor) = self.into_parts();
+        let inner = Inner {
+            store: plan.writer.store(),
+            monitor: Arc::new(monitor),
+            joining: Joining::new(),
+            plan: Mutex::new(Some(plan)),
+            stop: CancellationToken::new(),
+            failure: OnceLock::new(),
+        };
+        Ok(SharedInformer { inner: Arc::new(inner) })
+    }
+
+    /// An informer that is not shared: it tells this handler alone, in the task that runs it.
+    pub fn build_unshared<H: EventHandler<K>>(self, handler: H) -> Result<Informer<K, H>, BuildError> {
+        self.check()?;
+        Ok(Informer::of(self, handler))
+    }
+
+    /// Lists and watches, and hands batches of [`Delta`]s to a function. It has no store of its own: `known` is the one that
+    /// the function maintains, if it does.
+    pub fn build_processor<P, F>(
+        self,
+        known: Store<K>,
+        process: P,
+    ) -> Result<DeltaProcessor<K, P>, BuildError>
+    where
+        P: FnMut(Vec<Delta<K>>) -> F,
+        F: Future<Output = Vec<Delta<K>>>,
+    {
+        self.check()?;
+        Ok(DeltaProcessor::of(self, known, process))
+    }
+
+    /// Whether all that was chosen goes together.
+    fn check(&self) -> Result<(), BuildError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
         }
-        if self.settings.page_size == Some(0) {
+        if self.options.has_empty_pages() {
             return Err(BuildError::PageSize);
         }
         for (at, second) in self.sources.iter().enumerate() {
@@ -200,26 +174,29 @@ impl<K: Send + Sync + 'static> Builder<K> {
                 return Err(BuildError::Overlap { first, second });
             }
         }
+        Ok(())
+    }
+
+    /// What every form of informer is made of.
+    pub(crate) fn into_parts(self) -> (Plan<K>, Monitor) {
+        let InformerOptions { resync, grace, queue, settings, metrics } = self.options;
         let descriptions: Vec<String> = self.sources.iter().map(|source| source.description()).collect();
         let name = self.name.unwrap_or_else(|| descriptions.join(", "));
         let monitor =
-            Monitor::new(name, descriptions).with_metrics(self.metrics).with_problem_handler(self.on_problem);
+            Monitor::new(name, descriptions).with_metrics(metrics).with_problem_handler(self.on_problem);
         let config = PipelineConfig {
             sources: self.sources,
-            settings: self.settings,
+            settings,
             seed: self.seed,
-            queue: self.queue,
+            queue,
             transform: self.transform,
         };
-        let plan = Plan { config, writer: self.writer, resync: self.resync, grace: self.grace };
-        let inner = Inner {
-            store: self.store,
-            monitor: Arc::new(monitor),
-            joining: Joining::new(),
-            plan: Mutex::new(Some(plan)),
-            stop: CancellationToken::new(),
-            failure: OnceLock::new(),
-        };
-        Ok(SharedInformer { inner: Arc::new(inner) })
+        (Plan { config, writer: self.writer, resync, grace }, monitor)
+    }
+
+    /// With all of these at once.
+    pub(crate) fn with_options(mut self, options: InformerOptions) -> Self {
+        self.options = options;
+        self
     }
 }

@@ -95,7 +95,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
         let joining = Arc::clone(&self.joining);
         let mut rest = None;
         loop {
-            // Newcomers are taken in between two batches: what they are shown first is exactly what was told
+            // Pending handlers are admitted between two batches: what they are shown first is exactly what was told
             // before them.
             self.processor.admit(&self.store);
             let check = self.processor.next_check();

@@ -1,4 +1,4 @@
-//! Who hears of changes: the trait that a program implements, and a handler made of closures.
+//! Handlers of events: the trait that a program implements, and a handler made of closures.
 
 use std::{
     fmt,

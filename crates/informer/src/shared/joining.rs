@@ -16,6 +16,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a handler was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddHandlerError {
     /// The informer has stopped.
     #[error("handler {handler:?} was not added: the informer has stopped and would never call it")]
@@ -25,7 +26,7 @@ pub enum AddHandlerError {
     },
 }
 
-/// The way in for handlers; shared by all who may add one and the task that admits them.
+/// The pending handlers: shared by everything that adds one and the task that admits them.
 pub(crate) struct Joining<K> {
     state: Mutex<State<K>>,
     arrived: Notify,
@@ -45,7 +46,7 @@ pub(super) struct Newcomer<K> {
     pub(super) member: Arc<Member>,
     pub(super) inbox: Arc<Inbox<K>>,
     pub(super) resync: Option<Duration>,
-    /// `None` for a subscription: whoever holds it takes the events out.
+    /// `None` for a subscription: polling the stream takes the events out.
     pub(super) start: Option<Start>,
 }
 
@@ -114,7 +115,7 @@ impl<K> Joining<K> {
         std::mem::take(&mut state.newcomers)
     }
 
-    /// Lets nobody in any more; who waits is told.
+    /// Admits no more handlers, and tells those that are pending.
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;

@@ -11,6 +11,7 @@ mod filter;
 mod handler;
 mod inbox;
 mod joining;
+pub(crate) mod options;
 mod processor;
 mod registration;
 mod resync;
@@ -38,7 +39,7 @@ use crate::{
 use controller::Controller;
 use joining::Joining;
 
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, SharedInformerBuilder};
 pub(crate) use delivery::is_inside_a_handler;
 pub use filter::Filtered;
 pub use handler::{EventHandler, Handler, Notice};
@@ -46,7 +47,7 @@ pub use joining::AddHandlerError;
 pub use registration::{HandlerSyncError, Registration, RemoveError};
 pub use subscription::Subscription;
 
-/// One list and watch of a kind, shared by everybody in the process who wants to know about it.
+/// One list and watch of a kind, shared by all parts of a process.
 ///
 /// It is cheap to clone. Handlers and indexes may be added before it runs and while it does. It runs once:
 /// an informer that has stopped stays stopped, with its cache as it was.
@@ -91,29 +92,26 @@ struct Inner<K> {
     joining: Arc<Joining<K>>,
     /// What it needs to run; gone once it does.
     plan: Mutex<Option<Plan<K>>>,
-    /// Ends it, whoever runs it.
+    /// Ends it, whichever task runs it.
     stop: CancellationToken,
     /// How it ended, if not as it should.
     failure: OnceLock<RunError>,
 }
 
 /// Everything that is used up by running.
-struct Plan<K> {
-    config: PipelineConfig<K>,
-    writer: StoreWriter<K>,
-    resync: Duration,
-    grace: Duration,
+pub(crate) struct Plan<K> {
+    pub(crate) config: PipelineConfig<K>,
+    pub(crate) writer: StoreWriter<K>,
+    pub(crate) resync: Duration,
+    pub(crate) grace: Duration,
 }
 
-/// How long is waited after a stop when nobody says otherwise.
-pub(crate) const GRACE: Duration = Duration::from_secs(30);
-/// Who could end at once needs a moment to do so.
-const LEAST_GRACE: Duration = Duration::from_millis(100);
 /// How much longer the informer's own task has, which waits itself for all others.
 const OWN_GRACE: Duration = Duration::from_secs(1);
 
 /// Why an informer does not run, or did not end as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It runs already.
     #[error("the informer is running already; an informer runs once")]
@@ -126,22 +124,22 @@ pub enum RunError {
     Stuck {
         /// Each in words: `handler "audit"`.
         who: Vec<String>,
-        /// How long they were waited for; see [`Builder::grace`].
+        /// How long they were waited for; see [`SharedInformerBuilder::grace`].
         grace: Duration,
     },
 }
 
 impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// An informer of a source, with nothing else chosen yet.
-    pub fn builder(source: impl ListWatch<K>) -> Builder<K> {
-        Builder::new(source)
+    pub fn builder(source: impl ListWatch<K>) -> SharedInformerBuilder<K> {
+        SharedInformerBuilder::new(source)
     }
 
     /// Runs until it is told to stop: first the reflectors end, then what they have brought is put into the
     /// cache, then the handlers end. It returns after the last handler has. Events that a handler
     /// has not heard by then are dropped.
     ///
-    /// A handler, or a function of yours in the informer, that has not returned when the [grace](Builder::grace) is over
+    /// A handler, or a function of yours in the informer, that has not returned when the [grace](SharedInformerBuilder::grace) is over
     /// is left behind, and the error names it. (One that blocks the only thread of a runtime also blocks this.)
     pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
         self.carry_out(self.plan()?, stop).await
@@ -157,7 +155,7 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
         Ok(())
     }
 
-    /// Stops it, whoever runs it, and waits for its end, as [`run`](Self::run) does. Stopping it twice does no harm; one
+    /// Stops it, whichever task runs it, and waits for its end, as [`run`](Self::run) does. Stopping it twice does no harm; one
     /// that never ran will not. Called from inside a handler this does not wait: the end waits for its handlers.
     pub async fn stop(&self) -> Result<(), RunError> {
         self.inner.stop.cancel();

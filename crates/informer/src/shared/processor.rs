@@ -28,7 +28,7 @@ use crate::{
     until,
 };
 
-/// Who is told, each with what waits for it: for the task that tells, and for those who ask how far everybody is.
+/// The handlers, each with its inbox: for the task that delivers, and for metrics.
 pub(super) struct Members<K>(Arc<Mutex<Vec<Told<K>>>>);
 
 type Told<K> = (Arc<Member>, Arc<Inbox<K>>);

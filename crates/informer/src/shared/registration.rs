@@ -22,6 +22,7 @@ pub struct Registration {
 
 /// Why a handler will never be synced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HandlerSyncError {
     /// The informer stopped before.
     #[error("the informer has stopped before handler {handler:?} had heard of all that existed")]
@@ -39,6 +40,7 @@ pub enum HandlerSyncError {
 
 /// What a removal could not wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RemoveError {
     /// The handler's running callback waits itself, directly or not, for the handler from which it is removed. It
     /// hears nothing more once that callback has returned.
@@ -189,13 +191,13 @@ impl<K: Send + Sync + 'static> ErasedInbox for Inbox<K> {
     }
 }
 
-/// Where newcomers wait to be admitted, as a registration sees it.
+/// The pending handlers, as a registration sees them.
 pub(super) trait PendingHandlers: Send + Sync {
-    /// Drops a newcomer that has not been admitted yet.
+    /// Drops a handler that is still pending.
     fn withdraw(&self, id: u64);
 }
 
-/// Who a handler is and how far it has come.
+/// A handler's identity and progress.
 pub(super) struct Member {
     pub(super) id: u64,
     pub(super) name: Box<str>,

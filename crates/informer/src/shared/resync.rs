@@ -1,4 +1,4 @@
-//! When each handler is to be shown all objects again. Does no waiting: whoever owns it brings the time.
+//! When each handler is to be shown all objects again. Does no waiting: the caller passes the time in.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{Event, Object, sync::Arc};
 
-/// All events of an informer, for whoever polls it: what exists as initial adds, then every change.
+/// All events of an informer as a stream: what exists as initial adds, then every change.
 ///
-/// Events wait while nobody polls; once more than 1,024 wait, what waits for one object becomes one event. The
+/// Events wait until the stream is polled; once more than 1,024 wait, what waits for one object becomes one event. The
 /// stream ends when the informer stops. Dropping it removes it from the informer.
 pub struct Subscription<K> {
     registration: Registration,

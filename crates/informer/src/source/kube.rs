@@ -3,10 +3,15 @@
 //! Requests go out as the [`ListOptions`] say. Answers are read as they arrive: an object is decoded when its
 //! last byte is there, and no list is ever held as a whole. Retrying is left to the reflector.
 
-mod answer;
-mod failure;
+mod reading;
 
-use std::{any::TypeId, sync::Arc};
+use std::{
+    any::TypeId,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use ::kube::{
     Client, Resource,
@@ -14,14 +19,16 @@ use ::kube::{
     core::{ClusterResourceScope, NamespaceResourceScope},
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
-use http::{Request, header};
+use http::{HeaderValue, Request, StatusCode, header};
 use informer_model::{BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, Selector, qualified_name};
 use serde::de::DeserializeOwned;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
-use crate::wire::Wire;
-
-pub(crate) use answer::read_document;
+use crate::{
+    request::{Answer, open},
+    wire::{Codec, Wire},
+};
+use reading::Reading;
 
 type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
@@ -29,6 +36,11 @@ type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 ///
 /// A source of [`PartialObjectMeta<K>`](::kube::core::PartialObjectMeta) asks for the metadata of objects alone. A
 /// server that cannot do that sends whole objects, of which the metadata is kept.
+///
+/// Kinds of Kubernetes itself are asked for in protobuf, which costs the server a third of the CPU and everybody less
+/// memory, and all answers are asked for compressed; [`WireOptions`] say otherwise.
+/// A server that has neither sends what it has. Leave kube's own feature `gzip` off: it stops reading at the first of
+/// the many pieces in which a server compresses a stream.
 ///
 /// Give it a client that does not retry on its own, as kube's does unless told otherwise: the informer retries, and
 /// says so.
@@ -54,6 +66,39 @@ pub struct KubeListWatch<K: Resource> {
     field_selector: Option<String>,
     tweaks: Vec<Tweak>,
     keep_managed_fields: bool,
+    compressed: bool,
+    /// Whether protobuf is asked for. Cleared by a server that refuses it.
+    protobuf: Arc<AtomicBool>,
+}
+
+/// In which forms the answers of a server are asked for. A server that does not have one of them sends another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WireOptions {
+    /// Protobuf before JSON, for kinds of Kubernetes itself and for metadata.
+    pub protobuf: bool,
+    /// Compressed with gzip. That saves nine tenths of what goes over a network, and costs CPU on both sides.
+    pub gzip: bool,
+}
+
+impl Default for WireOptions {
+    fn default() -> Self {
+        Self { protobuf: true, gzip: true }
+    }
+}
+
+impl WireOptions {
+    /// JSON alone.
+    #[must_use]
+    pub fn json(self) -> Self {
+        Self { protobuf: false, ..self }
+    }
+
+    /// As it is, for a server on the same machine.
+    #[must_use]
+    pub fn uncompressed(self) -> Self {
+        Self { gzip: false, ..self }
+    }
 }
 
 impl<K: Resource> KubeListWatch<K> {
@@ -76,6 +121,8 @@ impl<K: Resource> KubeListWatch<K> {
             field_selector: None,
             tweaks: Vec::new(),
             keep_managed_fields: false,
+            compressed: true,
+            protobuf: Arc::new(AtomicBool::new(true)),
         }
     }
 
@@ -115,7 +162,15 @@ impl<K: Resource> KubeListWatch<K> {
         self
     }
 
-    fn request(&self, options: ListOptions, watch: bool) -> Result<Request<Body>, SourceError> {
+    /// In which forms answers are asked for, instead of protobuf and gzip.
+    #[must_use]
+    pub fn wire(mut self, options: WireOptions) -> Self {
+        self.compressed = options.gzip;
+        self.protobuf.store(options.protobuf, Relaxed);
+        self
+    }
+
+    fn request(&self, options: ListOptions, watch: bool) -> Result<Request<()>, SourceError> {
         let mut options = ListOptions {
             label_selector: joined(self.label_selector.clone(), options.label_selector),
             field_selector: joined(self.field_selector.clone(), options.field_selector),
@@ -129,9 +184,12 @@ impl<K: Resource> KubeListWatch<K> {
             query if query.is_empty() => path,
             query => format!("{path}?{query}"),
         };
-        Request::get(&uri)
-            .header(header::ACCEPT, accept::<K>(watch))
-            .body(Body::empty())
+        let mut request = Request::get(&uri);
+        if self.compressed {
+            request = request.header(header::ACCEPT_ENCODING, "gzip");
+        }
+        request
+            .body(())
             .map_err(|error| SourceError::Unreachable(format!("{uri:?} cannot be asked for: {error}")))
     }
 }
@@ -165,23 +223,54 @@ where
     }
 
     fn list(&self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, SourceError>> {
-        let (client, request) = (self.client.clone(), self.request(options, false));
-        let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
+        let (asked, wire) = (self.ask(options, false), Wire::<K>::new(&self.kind, self.keep_managed_fields));
         async move {
-            let mut answer = answer::open(client, request?, items(Framing::JsonList)).await?;
+            let mut answer = Reading::new(asked.await?);
             Ok(stream::poll_fn(move |cx| answer.poll_list(cx, &wire)).boxed())
         }
         .boxed()
     }
 
     fn watch(&self, options: ListOptions) -> BoxFuture<'static, Result<WatchStream<K>, SourceError>> {
-        let (client, request) = (self.client.clone(), self.request(options, true));
-        let wire = Wire::<K>::new(&self.kind, self.keep_managed_fields);
+        let (asked, wire) = (self.ask(options, true), Wire::<K>::new(&self.kind, self.keep_managed_fields));
         async move {
-            let mut answer = answer::open(client, request?, items(Framing::Json)).await?;
+            let mut answer = Reading::new(asked.await?);
             Ok(stream::poll_fn(move |cx| answer.poll_watch(cx, &wire)).boxed())
         }
         .boxed()
+    }
+}
+
+impl<K: Resource + DeserializeOwned> KubeListWatch<K> {
+    /// Asks in protobuf first where objects can come in it, and without once a server has refused that.
+    fn ask(
+        &self,
+        options: ListOptions,
+        watch: bool,
+    ) -> impl Future<Output = Result<Answer, SourceError>> + Send + 'static {
+        let (client, request, protobuf) =
+            (self.client.clone(), self.request(options, watch), Arc::clone(&self.protobuf));
+        let known = Wire::<K>::new(&self.kind, false).knows_protobuf();
+        let send = move |client: Client, request: &Request<()>, protobuf: bool| {
+            let mut asked = Request::new(Body::empty());
+            (*asked.uri_mut(), *asked.headers_mut()) = (request.uri().clone(), request.headers().clone());
+            asked.headers_mut().insert(header::ACCEPT, accept::<K>(watch, protobuf));
+            open(client, asked, move |codec| items(codec, watch))
+        };
+        async move {
+            let request = request?;
+            let with_protobuf = known && protobuf.load(Relaxed);
+            match send(client.clone(), &request, with_protobuf).await {
+                Err(SourceError::Status(status))
+                    if with_protobuf && status.code == StatusCode::NOT_ACCEPTABLE.as_u16() =>
+                {
+                    tracing::info!(uri = %request.uri(), "the server refuses protobuf, JSON is asked for from now on");
+                    protobuf.store(false, Relaxed);
+                    send(client, &request, false).await
+                }
+                answer => answer,
+            }
+        }
     }
 }
 
@@ -201,16 +290,27 @@ pub(crate) fn is_namespaced<K: Resource + 'static>(kind: &K::DynamicType) -> Opt
 }
 
 /// In which form objects are asked for.
-fn accept<K: Resource>(watch: bool) -> &'static str {
-    match (K::metadata_api(), watch) {
-        (false, _) => "application/json",
-        (true, false) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-        (true, true) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+fn accept<K: Resource>(watch: bool, protobuf: bool) -> HeaderValue {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let kind = if watch { "PartialObjectMetadata" } else { "PartialObjectMetadataList" };
+    let medias = [PROTOBUF, "application/json"];
+    let mut accepted: Vec<String> =
+        medias[usize::from(!protobuf)..].iter().map(|media| (*media).to_owned()).collect();
+    if K::metadata_api() {
+        accepted.iter_mut().for_each(|media| *media += &format!(";as={kind};g=meta.k8s.io;v=v1"));
+        accepted.push("application/json".to_owned());
     }
+    HeaderValue::try_from(accepted.join(",")).expect("media types are ASCII")
 }
 
 /// One item at a time. One that is too large or too deep is left out and spoils nothing else.
-fn items(framing: Framing) -> FrameDecoder {
+fn items(codec: Codec, watch: bool) -> FrameDecoder {
+    let framing = match (codec, watch) {
+        (Codec::Json, false) => Framing::JsonList,
+        (Codec::Json, true) => Framing::Json,
+        (Codec::Protobuf, false) => Framing::ProtobufList,
+        (Codec::Protobuf, true) => Framing::LengthDelimited,
+    };
     FrameDecoder::new(framing).skipping()
 }
 

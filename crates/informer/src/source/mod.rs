@@ -6,7 +6,6 @@
 //!
 //! [`KubeListWatch`] asks an API server, [`MemorySource`] is a server without a network, for tests.
 
-mod error;
 mod kube;
 mod memory;
 
@@ -16,19 +15,19 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 use informer_model::{ObjectKey, ResourceVersion, Status};
 
 use crate::Object;
+pub use crate::request::SourceError;
 
-pub use error::SourceError;
-pub use kube::KubeListWatch;
-pub(crate) use kube::{is_namespaced, read_document};
+pub(crate) use kube::is_namespaced;
+pub use kube::{KubeListWatch, WireOptions};
 pub use memory::{MemorySource, Request};
 
 /// A way to list objects of one kind and to watch them.
 ///
-/// What a source owes to a reflector:
+/// What a reflector expects of a source:
 ///
 /// - **One order of versions.** A list has a version, and each event of a watch a later one than the event before. They
-///   need not be numbers, but only those that are can be compared: others make no use of promises 7, 11 and 21 of the
-///   contract.
+///   need not be numbers, but only those that are can be compared: with others, promises 7, 11 and 21 of the
+///   contract do not hold.
 /// - **Nothing in between.** A watch from the version of a list tells every change after it. If the source cannot do that any
 ///   more, the watch ends with [`WatchItem::Error`] of code 410, and the reflector lists again.
 /// - **The end of a page.** A list ends with [`ListItem::End`]. What ends without is taken for broken off. A source may ignore
@@ -38,7 +37,7 @@ pub use memory::{MemorySource, Request};
 ///   addition for each object, and then a bookmark with `initial_events_end`. A source that does not do so answers with an
 ///   error (400, 405, 406, 415, 422 and 501 mean "never"), and is listed instead.
 /// - **Probes.** While a watch is open, lists with a `limit` of 1 and no version ask how far the source has come; see
-///   [`Settings::probe_period`](crate::reflector::Settings::probe_period). A source whose lists cost much should say so by
+///   [`ReflectorSettings::probe_period`](crate::reflector::ReflectorSettings::probe_period). A source whose lists cost much should say so by
 ///   having it unset.
 ///
 /// A future or stream of a source may be dropped at any moment. Everything else, when to ask again and what to do about

@@ -25,6 +25,7 @@ pub const LABEL_INDEX: &str = "label";
 
 /// Why an index cannot be added or asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IndexError {
     /// No index has that name.
     #[error("there is no index {name:?}; the store has {}", known.join(", "))]
@@ -50,6 +51,7 @@ pub enum IndexError {
 
 /// An object for which an index function panicked. It is in the store but not in that index.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexFailure {
     /// The index.
     pub index: String,

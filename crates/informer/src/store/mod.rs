@@ -39,7 +39,9 @@ use writer::State;
 
 pub use index::{IndexError, IndexFailure, LABEL_INDEX, NAMESPACE_INDEX};
 pub use snapshot::{Plan, Snapshot};
-pub use writer::{Batch, Change, StoreWriter};
+#[doc(hidden)]
+pub use writer::Batch;
+pub use writer::StoreWriter;
 
 /// A reader of the cache. It is cheap to clone (an `Arc`).
 ///
@@ -102,6 +104,7 @@ pub fn new<K>() -> (StoreWriter<K>, Store<K>) {
 
 impl<K> Shared<K> {
     fn publish(&self, state: &mut State<K>) {
+        state.rewinds += u64::from(state.version < self.view.load().version);
         self.view.store(Arc::new(state.show()));
         self.wire_bytes.store(state.wire_bytes.unwrap_or_default(), Relaxed);
         state.published();
@@ -122,6 +125,7 @@ impl<K> Shared<K> {
 
 /// Why a wait for a version ended without it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// The time was up first.
     #[error("the cache has not reached version {wanted} within {waited:?}; it is at {current:?}")]

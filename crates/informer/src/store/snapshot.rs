@@ -33,6 +33,7 @@ pub(super) struct View<K> {
     pub(super) labels: IndexView,
     pub(super) user: Vec<(Arc<str>, IndexView)>,
     pub(super) version: ResourceVersion,
+    pub(super) rewinds: u64,
 }
 
 impl<K> Clone for Snapshot<K> {
@@ -49,6 +50,12 @@ impl<K> Snapshot<K> {
     /// objects may be ahead of it.
     pub fn resource_version(&self) -> &ResourceVersion {
         &self.0.version
+    }
+
+    /// How often the version has gone back, as it does when the server was restored from a backup. What was said
+    /// about versions before that means nothing now, even when the new ones have grown past it.
+    pub fn rewinds(&self) -> u64 {
+        self.0.rewinds
     }
 
     /// How many objects there are.

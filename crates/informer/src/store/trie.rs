@@ -1,7 +1,7 @@
 //! A persistent vector with holes: copies share what they have in common.
 //!
-//! A clone is one counter. Writing through a clone copies the nodes on the way down that somebody else
-//! still holds, and writes in place where nobody does. The depth is fixed, so that reading is three steps: a
+//! It is cheap to clone (an `Arc`). Writing through a clone copies the nodes on the way down that are
+//! still shared, and writes in place where they are not. The depth is fixed, so that reading is three steps: a
 //! directory as long as it needs to be, branches, leaves. Leaves are small, because copying one touches the
 //! counter of everything in it, which lies all over the heap.
 

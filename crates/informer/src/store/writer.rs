@@ -16,23 +16,7 @@ use super::{
     slab::{Slab, Slot},
     snapshot::{Snapshot, View},
 };
-use crate::{Object, queue::Replacement};
-
-/// What one step of a [`Batch::replace`] did to the store.
-#[derive(Debug, Clone)]
-pub enum Change<K> {
-    /// The key was not there before.
-    Added(Object<K>),
-    /// The key was there.
-    Updated {
-        /// What the store had.
-        old: Object<K>,
-        /// What it has now.
-        new: Object<K>,
-    },
-    /// The key is gone. This is what the store had.
-    Deleted(Object<K>),
-}
+use crate::{Event, Object, Tombstone, delta::Replacement};
 
 /// The only way to change a store. There is one for each store, and it cannot be cloned.
 pub struct StoreWriter<K> {
@@ -47,6 +31,8 @@ pub(super) struct State<K> {
     labels: Index,
     pub(super) user: Vec<UserIndex<K>>,
     pub(super) version: ResourceVersion,
+    /// How often the version went back.
+    pub(super) rewinds: u64,
     /// What is new of the versions of single namespaces.
     pub(super) namespace_versions: Vec<(Arc<str>, ResourceVersion)>,
     /// What all objects took on the wire, if somebody wants to know: it is a look at the body of each that comes or
@@ -63,6 +49,7 @@ impl<K> State<K> {
             labels: Index::new(),
             user: Vec::new(),
             version: ResourceVersion::UNSET,
+            rewinds: 0,
             namespace_versions: Vec::new(),
             wire_bytes: None,
         }
@@ -77,6 +64,7 @@ impl<K> State<K> {
             labels: self.labels.show(),
             user: self.user.iter_mut().map(|index| (Arc::clone(&index.name), index.show())).collect(),
             version: self.version.clone(),
+            rewinds: self.rewinds,
         }
     }
 
@@ -293,11 +281,15 @@ impl<K> Batch<'_, K> {
     /// that did not happen; and so does what lies outside of the namespace that was listed. The answer tells what changed: deletions first in
     /// the order of keys, then additions and updates in the order of the list. Of two objects with one key
     /// the later one stays.
-    pub fn replace(&mut self, list: Replacement<K>) -> Vec<Change<K>> {
+    pub fn replace(&mut self, list: Replacement<K>) -> Vec<Event<K>> {
         let state = &mut *self.state;
         let change = |old, new| match old {
-            Some(old) => Change::Updated { old, new },
-            None => Change::Added(new),
+            Some(old) => Event::Updated { old, new },
+            None => Event::Added(new),
+        };
+        // That it is gone was not told, only found out.
+        let gone_from = |old: Object<K>| {
+            Event::Deleted(Tombstone::Unknown { key: old.key().clone(), last_seen: Some(old) })
         };
         let mut changes;
         if state.order.is_empty() {
@@ -314,7 +306,7 @@ impl<K> Batch<'_, K> {
             let Replacement { objects, version, .. } = list;
             state.version = version;
             changes = Vec::with_capacity(gone.len() + objects.len());
-            changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(Change::Deleted));
+            changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(gone_from));
             changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone(), None), new)));
         }
         changes

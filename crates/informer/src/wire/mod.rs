@@ -1,8 +1,9 @@
 //! Bytes of the wire to objects, one object at a time.
 //!
-//! In goes a frame: an item of a list, the list without its items, or an event of a watch. Out comes what a
-//! [source](crate::source) hands on. A frame is skimmed first: that tells whose it is, so that one which does not
-//! decode is [`Unusable`] under its name and spoils nothing else, and leaves out what nobody asked for.
+//! In goes a [`Frame`], in JSON or protobuf: an item of a list, the list without its items, or an event of a watch. Out
+//! comes what a [source](crate::source) hands on. A frame is skimmed first: that tells whose it is, so that one which
+//! does not decode is [`Unusable`] under its name and spoils nothing else, and leaves out what nobody asked for.
+//! Key, version and labels come from there too, whatever the type makes of its metadata.
 
 pub(crate) mod deep;
 mod error_path;
@@ -18,19 +19,38 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey};
+use informer_model::{BUILTIN_KINDS, FrameError, ObjectKey, ProtobufErrorKind, ProtobufObject};
 use kube::{Resource, core::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Object, panic_message,
+    Object, SHOWN, beginning,
+    object::Wired,
+    panic_message,
     source::{ListItem, Unusable},
 };
 use skim::Skim;
+pub(crate) use skim::metadata_of;
 
-/// How much of a text that should not be there is shown.
-const SHOWN: usize = 100;
+/// In which form objects come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Json,
+    Protobuf,
+}
+
+/// A message of a list or a watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) codec: Codec,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The apiVersion and kind of metadata alone.
+const METADATA: [&str; 2] = ["meta.k8s.io/v1", "PartialObjectMetadata"];
+/// More than the deepest object in protobuf takes.
+const PROTOBUF_DEPTH: u32 = 200;
 
 /// Decodes objects of one kind.
 pub(crate) struct Wire<K> {
@@ -72,27 +92,56 @@ impl<K: Resource> Wire<K> {
 }
 
 impl<K: Resource + DeserializeOwned> Wire<K> {
+    /// Whether objects can come in protobuf.
+    pub(crate) fn knows_protobuf(&self) -> bool {
+        self.metadata_only || ProtobufObject::knows(&self.api_version, &self.kind)
+    }
+
     /// An item of a list.
-    pub(crate) fn list_item(&self, frame: &[u8]) -> ListItem<K> {
-        let skim = skim::object(frame);
-        // Built-in kinds do not repeat in each item what the list says.
-        let object = match self.other_kind(&skim) {
-            Some(other) => Err(format!("{other} in a list of {}", self.expected())),
-            None => self.object(frame, &skim),
-        };
-        match object {
-            Ok(object) => ListItem::Object(object),
-            Err(error) => ListItem::Unusable(unusable(frame, &skim, error)),
+    pub(crate) fn list_item(&self, frame: Frame<'_>) -> ListItem<K> {
+        let bytes = frame.bytes;
+        match frame.codec {
+            Codec::Json => {
+                let skim = skim::object(bytes);
+                // Built-in kinds do not repeat in each item what the list says.
+                let object = match self.other_kind(&skim) {
+                    Some(other) => Err(format!("{other} in a list of {}", self.expected())),
+                    None => self.object(bytes, &skim),
+                };
+                item(object, bytes, &skim)
+            }
+            Codec::Protobuf => {
+                let item_of = self.protobuf_item(bytes);
+                match skim::protobuf(&item_of, None) {
+                    Ok(skim) => item(self.protobuf_object(&item_of, bytes, &skim), bytes, &skim),
+                    Err(error) => ListItem::Unusable(unusable(bytes, &Skim::default(), error.to_string())),
+                }
+            }
         }
     }
 
+    fn protobuf_item<'a>(&'a self, bytes: &'a [u8]) -> ProtobufObject<'a> {
+        let own = [&*self.api_version, &*self.kind];
+        let [api_version, kind] = if self.metadata_only { METADATA } else { own };
+        let item = ProtobufObject::item(api_version, kind, bytes);
+        if self.types.is_some() { item.with_types() } else { item }
+    }
+
     /// An item of a list that was left out, of which this is the beginning.
-    pub(crate) fn skipped_item(&self, beginning: &[u8], reason: &FrameError) -> ListItem<K> {
-        ListItem::Unusable(unusable(beginning, &skim::object(beginning), reason.to_string()))
+    pub(crate) fn skipped_item(&self, beginning: Frame<'_>, reason: &FrameError) -> ListItem<K> {
+        let bytes = beginning.bytes;
+        let unusable = match beginning.codec {
+            Codec::Json => unusable(bytes, &skim::object(bytes), reason.to_string()),
+            Codec::Protobuf => {
+                let skim = skim::protobuf(&self.protobuf_item(bytes), None).unwrap_or_default();
+                unusable(bytes, &skim, reason.to_string())
+            }
+        };
+        ListItem::Unusable(unusable)
     }
 
     fn object(&self, json: &[u8], skim: &Skim<'_>) -> Result<Object<K>, String> {
-        let wire_bytes = json.len();
+        let bytes = json.len();
         if skim.depth > deep::MAX_DEPTH {
             return Err(format!("it is nested {} deep, the limit is {}", skim.depth, deep::MAX_DEPTH));
         }
@@ -107,13 +156,35 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
             }
             _ => json,
         };
-        // How a type decodes is its user's, as a transform is: a panic costs that object and no more.
-        let decoded = catch_unwind(AssertUnwindSafe(|| {
-            let body =
-                deep::decode::<K>(&json, skim.depth).map_err(|error| error_path::describe(&error, &json))?;
-            Object::decoded(body, wire_bytes, skim.hash.max(1), skim.depth).map_err(|error| error.to_string())
-        }));
-        decoded.unwrap_or_else(|panic| Err(format!("decoding it panicked: {}", panic_message(&*panic))))
+        let wired = Wired { bytes, hash: skim.hash, depth: skim.depth };
+        decoded(skim, wired, || {
+            deep::decode(&json, skim.depth).map_err(|error| error_path::describe(&error, &json))
+        })
+    }
+
+    fn protobuf_object(
+        &self,
+        object: &ProtobufObject<'_>,
+        bytes: &[u8],
+        skim: &Skim<'_>,
+    ) -> Result<Object<K>, String> {
+        let object = if self.keep_managed_fields { object.keep_managed_fields() } else { *object };
+        let wired = |depth| Wired { bytes: bytes.len(), hash: skim.hash, depth };
+        let mut too_deep = false;
+        let usual = decoded(skim, wired(0), || {
+            object.decode().map_err(|error| {
+                too_deep = error.kind == ProtobufErrorKind::Depth;
+                error.to_string()
+            })
+        });
+        if !too_deep {
+            return usual;
+        }
+        deep::with_stack(PROTOBUF_DEPTH, || {
+            decoded(skim, wired(PROTOBUF_DEPTH), || {
+                object.any_depth().decode().map_err(|error| error.to_string())
+            })
+        })
     }
 
     /// What an object says it is, if that is something else than what was asked for.
@@ -138,16 +209,32 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
     }
 }
 
+fn item<K>(object: Result<Object<K>, String>, bytes: &[u8], skim: &Skim<'_>) -> ListItem<K> {
+    match object {
+        Ok(object) => ListItem::Object(object),
+        Err(error) => ListItem::Unusable(unusable(bytes, skim, error)),
+    }
+}
+
+/// How a type decodes is its user's, as a transform is: a panic costs that object and no more.
+fn decoded<K>(
+    skim: &Skim<'_>,
+    wired: Wired,
+    decode: impl FnOnce() -> Result<K, String>,
+) -> Result<Object<K>, String> {
+    let decoded = catch_unwind(AssertUnwindSafe(|| {
+        let (namespace, name) = (skim.namespace.as_deref(), skim.name.as_deref());
+        let version = skim.version.as_deref().unwrap_or_default();
+        Object::decoded(decode()?, wired, namespace, name, version, |_| skim.labels.read())
+            .map_err(|error| error.to_string())
+    }));
+    decoded.unwrap_or_else(|panic| Err(format!("decoding it panicked: {}", panic_message(&*panic))))
+}
+
 /// `Pod (v1)`.
 fn describe_kind(kind: Option<&str>, api_version: Option<&str>) -> String {
     let shown = |text: Option<&str>| text.unwrap_or("?").chars().take(SHOWN).collect::<String>();
     format!("{} ({})", shown(kind), shown(api_version))
-}
-
-/// How bytes begin that should not be there, in quotes, with everything in them that cannot be printed escaped.
-pub(crate) fn beginning(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN).unwrap_or(bytes));
-    format!("{:?}", text.trim_start().chars().take(SHOWN).collect::<String>())
 }
 
 fn unusable(json: &[u8], skim: &Skim<'_>, error: String) -> Unusable {

@@ -3,8 +3,13 @@
 use kube::Resource;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Wire, beginning, describe_kind};
-use crate::source::{PageEnd, SourceError};
+use informer_model::ProtobufObject;
+
+use super::{Codec, Frame, Wire, describe_kind};
+use crate::{
+    beginning,
+    source::{PageEnd, SourceError},
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,8 +30,15 @@ struct Metadata {
 
 impl<K: Resource + DeserializeOwned> Wire<K> {
     /// The end of a page, from the list without its items. Something else than a list of `K` is an error.
-    pub(crate) fn page_end(&self, envelope: &[u8]) -> Result<PageEnd, SourceError> {
-        let list: Envelope = serde_json::from_slice(envelope).map_err(|error| {
+    pub(crate) fn page_end(&self, frame: Frame<'_>) -> Result<PageEnd, SourceError> {
+        let envelope = frame.bytes;
+        let list: Result<Envelope, String> = match frame.codec {
+            Codec::Json => serde_json::from_slice(envelope).map_err(|error| error.to_string()),
+            Codec::Protobuf => ProtobufObject::new(envelope)
+                .and_then(|list| list.decode())
+                .map_err(|error| error.to_string()),
+        };
+        let list = list.map_err(|error| {
             SourceError::Malformed(format!("a list that cannot be read: {error}, in {}", beginning(envelope)))
         })?;
         if !self.is_list(list.kind.as_deref(), list.api_version.as_deref()) {

@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     hash::{BuildHasher, Hasher},
     mem,
     ops::Range,
@@ -12,6 +13,9 @@ use std::{
 };
 
 use hashbrown::DefaultHashBuilder;
+use informer_model::{Labels, ProtobufError, ProtobufObject};
+
+use crate::object::PROTOBUF_HASH;
 
 /// One for the whole process, so that hashes of the same bytes are the same.
 static HASHES: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
@@ -25,6 +29,7 @@ pub(super) struct Skim<'a> {
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) namespace: Option<Cow<'a, str>>,
     pub(super) version: Option<Cow<'a, str>>,
+    pub(super) labels: LabelsOnWire<'a>,
     /// Where `metadata.managedFields` lies, with the comma before it if there is one: once, or not at all.
     pub(super) managed_fields: Vec<Range<usize>>,
     /// A hash of everything but `managedFields`, `kind` and `apiVersion`: a watch repeats the last two in each
@@ -32,6 +37,30 @@ pub(super) struct Skim<'a> {
     pub(super) hash: u64,
     /// How many objects and arrays lie in each other; 0 unless the object was read to its end.
     pub(super) depth: u32,
+}
+
+/// The labels of an object, which are read when the object is kept.
+#[derive(Debug, Default)]
+pub(super) enum LabelsOnWire<'a> {
+    #[default]
+    None,
+    Json(&'a [u8]),
+    Pairs(Vec<(&'a str, &'a str)>),
+}
+
+impl LabelsOnWire<'_> {
+    /// What is no map of texts is an error of the type that is decoded, if it looks at labels at all.
+    pub(super) fn read(&self) -> Labels {
+        match self {
+            Self::None => Labels::default(),
+            Self::Pairs(pairs) => pairs.iter().copied().collect(),
+            Self::Json(json) => serde_json::from_slice::<Option<BTreeMap<Cow<'_, str>, Cow<'_, str>>>>(json)
+                .ok()
+                .flatten()
+                .map(|map| map.into_iter().collect())
+                .unwrap_or_default(),
+        }
+    }
 }
 
 /// What there is to know about an event of a watch.
@@ -43,6 +72,43 @@ pub(super) struct EventSkim<'a> {
     pub(super) skim: Skim<'a>,
     /// Whether it was read to its end.
     pub(super) complete: bool,
+}
+
+/// Where the metadata of an object lies.
+pub(crate) fn metadata_of(json: &[u8]) -> Option<Range<usize>> {
+    let mut found = None;
+    Cursor::new(json).members(|cursor, name| {
+        let start = cursor.space();
+        cursor.pass()?;
+        if name != "metadata" {
+            return Some(());
+        }
+        found = Some(start..cursor.at);
+        None
+    });
+    found
+}
+
+/// Skims an object in protobuf, which says itself what it is or is an item of a list.
+pub(super) fn protobuf<'a>(
+    object: &ProtobufObject<'a>,
+    types: Option<[&'a str; 2]>,
+) -> Result<Skim<'a>, ProtobufError> {
+    let head = object.head()?;
+    let mut hasher = HASHES.build_hasher();
+    head.parts.iter().for_each(|part| hasher.write(part));
+    Ok(Skim {
+        api_version: types.map(|[api_version, _]| Cow::Borrowed(api_version)),
+        kind: types.map(|[_, kind]| Cow::Borrowed(kind)),
+        has_metadata: head.has_metadata,
+        name: head.name.map(Cow::Borrowed),
+        namespace: head.namespace.map(Cow::Borrowed),
+        version: head.resource_version.map(Cow::Borrowed),
+        labels: LabelsOnWire::Pairs(head.labels),
+        managed_fields: Vec::new(),
+        hash: hasher.finish() | PROTOBUF_HASH,
+        depth: 0,
+    })
 }
 
 /// Skims an object.
@@ -120,7 +186,7 @@ impl<'a> Cursor<'a> {
             Some(())
         });
         self.complete = complete.is_some();
-        skim.hash = hasher.finish();
+        skim.hash = (hasher.finish() & !PROTOBUF_HASH).max(1);
         skim.depth = if self.complete { self.deepest } else { 0 };
         (self.open, self.deepest) = outer;
         skim
@@ -145,6 +211,11 @@ impl<'a> Cursor<'a> {
                 "name" => skim.name = cursor.text()?,
                 "namespace" => skim.namespace = cursor.text()?,
                 "resourceVersion" => skim.version = cursor.text()?,
+                "labels" => {
+                    let start = cursor.at;
+                    cursor.pass()?;
+                    skim.labels = LabelsOnWire::Json(cursor.json.get(start..cursor.at)?);
+                }
                 "managedFields" => {
                     cursor.pass()?;
                     skim.managed_fields.push(from..cursor.at);

@@ -6,7 +6,7 @@
 //! [later](WorkQueue::add_after), or after a delay that a [limiter](RateLimiter) gives to what fails
 //! [again and again](WorkQueue::retry).
 //!
-//! All time is monotonic. No task runs: whoever waits in `get` also minds the delays.
+//! All time is monotonic. No task runs: a caller that waits in `get` also waits for the next delay to end.
 
 mod core;
 mod limiter;
@@ -17,6 +17,6 @@ mod tests;
 
 pub use self::{
     limiter::{Bucket, FastSlow, ItemExponential, MaxOf, RateLimiter, WithMaxWait, default_limiter},
-    queue::{Builder, Work, WorkQueue},
-    stats::{Probe, Stats},
+    queue::{Work, WorkQueue, WorkQueueBuilder},
+    stats::{QueueProbe, QueueStats},
 };

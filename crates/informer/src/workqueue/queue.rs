@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::{
     core::{Core, Id, Moment, Taken},
     limiter::{RateLimiter, default_limiter},
-    stats::{Probe, Stats, Totals},
+    stats::{QueueProbe, QueueStats, Totals},
 };
 use crate::{
     metrics::{Measurement, Metrics},
@@ -51,7 +51,7 @@ struct Shared<T> {
     began: Instant,
     /// Tells one of those who wait in `get` that there may be something.
     ready: Notify,
-    /// Tells the one who minds the delays that there is an earlier one.
+    /// Tells the caller that waits for the next delay that there is an earlier one.
     earlier: Notify,
     /// Tells those who drain that a worker is done.
     idle: Notify,
@@ -69,13 +69,13 @@ struct State<T> {
 }
 
 /// Sets a queue up.
-pub struct Builder<T> {
+pub struct WorkQueueBuilder<T> {
     name: Option<String>,
     limiter: Box<dyn RateLimiter<T>>,
     metrics: Option<Arc<dyn Metrics>>,
 }
 
-impl<T: Hash + Eq + Clone + Send + 'static> Builder<T> {
+impl<T: Hash + Eq + Clone + Send + 'static> WorkQueueBuilder<T> {
     /// The name in metrics: `workqueue` unless set here, or that of the controller that uses it.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -120,7 +120,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Builder<T> {
         if let Some(metrics) = &shared.metrics {
             let queue = Arc::downgrade(&shared);
             let ask = move || queue.upgrade().map(|shared| WorkQueue(shared).stats());
-            metrics.queue(&shared.name, Probe::new(Arc::clone(&shared.totals), ask));
+            metrics.queue(&shared.name, QueueProbe::new(Arc::clone(&shared.totals), ask));
         }
         WorkQueue(shared)
     }
@@ -133,8 +133,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// Sets a queue up.
-    pub fn builder() -> Builder<T> {
-        Builder { name: None, limiter: Box::new(default_limiter()), metrics: None }
+    pub fn builder() -> WorkQueueBuilder<T> {
+        WorkQueueBuilder { name: None, limiter: Box::new(default_limiter()), metrics: None }
     }
 
     /// Queues an item, unless it is queued. A worker that has it now finishes first.
@@ -259,10 +259,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// What the queue has measured.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> QueueStats {
         self.change(true, |State { core, .. }, now| {
             let (unfinished, longest) = core.unfinished(now);
-            Stats {
+            QueueStats {
                 depth: core.queued(),
                 delayed: core.delayed(),
                 processing: core.taken(),
@@ -275,7 +275,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
     }
 
     /// Takes nothing more in and drops what is delayed. Workers get what is queued and then `None`; nobody waits for those
-    /// that are at work, and who [drains](Self::drain) stops waiting.
+    /// that are at work, and [`drain`](Self::drain) stops waiting.
     pub fn shut_down(&self) {
         self.close(false);
     }
@@ -424,7 +424,7 @@ pub struct Work<T: Hash + Eq + Clone + Send + 'static> {
     queue: WorkQueue<T>,
 }
 
-/// What a worker wants for its item afterwards. Who has the item next decides anew: a delay of here is over then.
+/// What a worker wants for its item afterwards. The next worker of the item decides again: this delay is over then.
 impl<T: Hash + Eq + Clone + Send + 'static> Work<T> {
     /// Queues the item after a delay, unless somebody adds it before.
     pub(crate) fn requeue_after(&self, delay: Duration) {

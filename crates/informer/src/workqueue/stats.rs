@@ -11,7 +11,7 @@ use crate::sync::Arc;
 /// What a [queue](super::WorkQueue) has measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct QueueStats {
     /// Items that are queued.
     pub depth: usize,
     /// Items that will be queued later.
@@ -37,7 +37,7 @@ pub(super) struct Totals {
 }
 
 #[cfg(feature = "prometheus")]
-impl Stats {
+impl QueueStats {
     /// The stats of two queues that go by one name.
     pub(crate) fn add(&mut self, other: Self) {
         self.depth += other.depth;
@@ -51,18 +51,21 @@ impl Stats {
 }
 
 /// Asks a queue how it is doing, and does not keep it alive.
-pub struct Probe {
-    ask: Box<dyn Fn() -> Option<Stats> + Send + Sync>,
+pub struct QueueProbe {
+    ask: Box<dyn Fn() -> Option<QueueStats> + Send + Sync>,
     totals: Arc<Totals>,
 }
 
-impl Probe {
-    pub(super) fn new(totals: Arc<Totals>, ask: impl Fn() -> Option<Stats> + Send + Sync + 'static) -> Self {
+impl QueueProbe {
+    pub(super) fn new(
+        totals: Arc<Totals>,
+        ask: impl Fn() -> Option<QueueStats> + Send + Sync + 'static,
+    ) -> Self {
         Self { ask: Box::new(ask), totals }
     }
 
     /// What the queue has measured, or `None` if it is gone.
-    pub fn stats(&self) -> Option<Stats> {
+    pub fn stats(&self) -> Option<QueueStats> {
         (self.ask)()
     }
 
@@ -77,8 +80,8 @@ impl Probe {
     }
 }
 
-impl fmt::Debug for Probe {
+impl fmt::Debug for QueueProbe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Probe").field(&self.stats()).finish()
+        f.debug_tuple("QueueProbe").field(&self.stats()).finish()
     }
 }

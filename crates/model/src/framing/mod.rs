@@ -12,6 +12,7 @@ mod gzip;
 mod json;
 mod length;
 mod list;
+mod protobuf_list;
 
 use std::{collections::VecDeque, fmt, mem};
 
@@ -22,6 +23,7 @@ use gzip::Gunzip;
 use json::JsonScanner;
 use length::LengthScanner;
 use list::ListScanner;
+use protobuf_list::ProtobufListScanner;
 
 /// The largest message a [`FrameDecoder`] takes unless it is told otherwise: 16 MiB.
 pub const DEFAULT_FRAME_LIMIT: usize = 16 << 20;
@@ -39,6 +41,9 @@ pub enum Framing {
     /// One JSON object, a list: each element of its array `items` is a message, and the last message is the
     /// object with that array empty, its *envelope*.
     JsonList,
+    /// One list in protobuf, as `application/vnd.kubernetes.protobuf` has it: each item is a message, and the last
+    /// message, when the stream has [ended](FrameDecoder::finish), is the list without items, its *envelope*.
+    ProtobufList,
 }
 
 /// Cuts a watch stream, or a list, into its messages.
@@ -98,6 +103,7 @@ impl FrameDecoder {
             Framing::Json => Scanner::Json(JsonScanner::default()),
             Framing::LengthDelimited => Scanner::Length(LengthScanner::default()),
             Framing::JsonList => Scanner::List(ListScanner::default()),
+            Framing::ProtobufList => Scanner::ProtobufList(ProtobufListScanner::default()),
         };
         Self {
             scanner,
@@ -129,7 +135,7 @@ impl FrameDecoder {
         match &mut self.scanner {
             Scanner::Json(values) => values.tolerate_depth(),
             Scanner::List(list) => list.values().tolerate_depth(),
-            Scanner::Length(_) => {}
+            Scanner::Length(_) | Scanner::ProtobufList(_) => {}
         }
         self
     }
@@ -179,6 +185,13 @@ impl FrameDecoder {
         let cut_member = self.gzip.as_ref().and_then(Gunzip::cut_member);
         if cut_member.is_none() && self.scanner.ends_here() {
             return Ok(Some(mem::take(&mut self.partial).into_boxed_slice().into()));
+        }
+        if cut_member.is_none()
+            && let Scanner::ProtobufList(list) = &mut self.scanner
+            && let Some(envelope) = list.last()
+        {
+            self.envelope = true;
+            return Ok(Some(envelope.into()));
         }
         if let Some(offset) = self.scanner.unfinished_list() {
             let pending = usize::try_from(self.offset - offset).unwrap_or(usize::MAX);
@@ -260,8 +273,10 @@ impl FrameDecoder {
     fn fail(&mut self, failure: FrameError) -> FrameError {
         self.failure = Some(failure.clone());
         (self.input, self.partial, self.gzip) = (Input::default(), Vec::new(), None);
-        if let Scanner::List(list) = &mut self.scanner {
-            *list = ListScanner::default();
+        match &mut self.scanner {
+            Scanner::List(list) => *list = ListScanner::default(),
+            Scanner::ProtobufList(list) => *list = ProtobufListScanner::default(),
+            Scanner::Json(_) | Scanner::Length(_) => {}
         }
         failure
     }
@@ -301,6 +316,7 @@ enum Scanner {
     Json(JsonScanner),
     Length(LengthScanner),
     List(ListScanner),
+    ProtobufList(ProtobufListScanner),
 }
 
 impl Scanner {
@@ -311,6 +327,7 @@ impl Scanner {
             // A message that will be skipped may announce any length.
             Self::Length(length) => length.scan(piece, offset, if skipping { usize::MAX } else { limit }),
             Self::List(list) => list.scan(piece, offset, limit),
+            Self::ProtobufList(list) => list.scan(piece, offset, limit),
         }
     }
 
@@ -319,7 +336,7 @@ impl Scanner {
         match self {
             Self::Json(json) => json.too_deep(),
             Self::List(list) => list.values().too_deep(),
-            Self::Length(_) => None,
+            Self::Length(_) | Self::ProtobufList(_) => None,
         }
     }
 
@@ -335,6 +352,7 @@ impl Scanner {
     fn unfinished_list(&self) -> Option<u64> {
         match self {
             Self::List(list) => list.unfinished(),
+            Self::ProtobufList(list) => list.unfinished(),
             _ => None,
         }
     }
@@ -343,6 +361,7 @@ impl Scanner {
     fn held(&self) -> usize {
         match self {
             Self::List(list) => list.held(),
+            Self::ProtobufList(list) => list.held(),
             _ => 0,
         }
     }
@@ -351,14 +370,14 @@ impl Scanner {
     fn ends_here(&mut self) -> bool {
         match self {
             Self::Json(json) => json.ends_here(),
-            Self::Length(_) | Self::List(_) => false,
+            Self::Length(_) | Self::List(_) | Self::ProtobufList(_) => false,
         }
     }
 
     /// How many bytes before the frame were skipped that belong to it.
     fn prefix(&self) -> usize {
         match self {
-            Self::Json(_) | Self::List(_) => 0,
+            Self::Json(_) | Self::List(_) | Self::ProtobufList(_) => 0,
             Self::Length(length) => length.prefix(),
         }
     }

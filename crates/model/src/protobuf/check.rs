@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::schema::{Count, Field, Form, Message, MessageId, SCHEMA, Type};
+use super::{
+    schema::{Count, Field, Form, Message, MessageId, SCHEMA, Type},
+    text::{base64_bytes, rfc3339_time},
+};
 
 /// The fields that an object of a built-in kind has and should not have, by their paths as Kubernetes spells
 /// them (`spec.containers[0].foo`), in order. None if the kind is not built in.
@@ -64,7 +67,7 @@ impl<'v> Check<'v> {
     }
 
     fn member(&mut self, message: &Message, name: &'v str, value: &'v Value) -> Result<(), String> {
-        self.below(Step::Name(name), |check| match field(message, name) {
+        self.below(Step::Name(name), |check| match SCHEMA.field(message, name) {
             Some(field) => check.field(field, value),
             None => {
                 check.unknown.push(check.spelled());
@@ -103,7 +106,7 @@ impl<'v> Check<'v> {
             (Type::Int32, value) if value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return Ok(()),
             (Type::Int64, value) if value.as_i64().is_some() => return Ok(()),
             (Type::Bytes, Value::String(text)) => {
-                return if is_base64(text) {
+                return if base64_bytes(text).is_some() {
                     Ok(())
                 } else {
                     Err(format!("{}: not valid base64", self.spelled()))
@@ -131,7 +134,7 @@ impl<'v> Check<'v> {
             | (Form::IntOrString, Value::String(_)) => Ok(()),
             (Form::IntOrString, Value::Number(_)) => self.value(Type::Int32, value),
             (Form::Time | Form::MicroTime, Value::String(text)) => {
-                if is_time(text) {
+                if rfc3339_time(text).is_some() {
                     Ok(())
                 } else {
                     Err(format!("{}: {text:?} is not a time like 2026-01-31T12:00:00Z", self.spelled()))
@@ -152,21 +155,6 @@ impl<'v> Check<'v> {
     }
 }
 
-/// The field of a name, also in messages whose fields are shown as if they were the message's own.
-fn field(message: &Message, name: &str) -> Option<&'static Field> {
-    let fields = SCHEMA.fields(message);
-    let own = fields.iter().find(|field| field.count != Count::Embedded && field.name == name);
-    own.or_else(|| {
-        let embedded = fields.iter().filter(|field| field.count == Count::Embedded);
-        embedded
-            .filter_map(|embedded| match embedded.r#type {
-                Type::Message(id) => field(SCHEMA.message(id), name),
-                _ => None,
-            })
-            .next()
-    })
-}
-
 /// What a JSON value is called.
 fn name_of(value: &Value) -> String {
     match value {
@@ -177,52 +165,4 @@ fn name_of(value: &Value) -> String {
         Value::Array(_) => "array".into(),
         Value::Object(_) => "object".into(),
     }
-}
-
-/// Standard base64 with padding; Go skips line ends.
-fn is_base64(text: &str) -> bool {
-    let mut length = 0;
-    let mut padding = 0;
-    for byte in text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
-        match byte {
-            b'=' => padding += 1,
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if padding == 0 => {}
-            _ => return false,
-        }
-        length += 1;
-    }
-    length % 4 == 0 && padding <= 2
-}
-
-/// RFC 3339: a date, a time with or without a fraction of a second, and a zone.
-fn is_time(text: &str) -> bool {
-    let digits = |from: usize, to: usize, least: u32, most: u32| {
-        let part = text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
-        part.and_then(|part| part.parse().ok()).is_some_and(|number: u32| (least..=most).contains(&number))
-    };
-    let mark = |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|byte| marks.contains(byte));
-    let date = digits(0, 4, 0, 9999)
-        && mark(4, b"-")
-        && digits(5, 7, 1, 12)
-        && mark(7, b"-")
-        && digits(8, 10, 1, 31);
-    let clock = mark(10, b"Tt")
-        && digits(11, 13, 0, 23)
-        && mark(13, b":")
-        && digits(14, 16, 0, 59)
-        && mark(16, b":")
-        && digits(17, 19, 0, 60);
-    let rest = text.get(19..).unwrap_or_default();
-    let zone = match rest.strip_prefix('.') {
-        Some(fraction) => {
-            let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
-            if zone.len() == fraction.len() { "" } else { zone }
-        }
-        None => rest,
-    };
-    let offset = zone.strip_prefix(['+', '-']).is_some_and(|offset| {
-        offset.len() == 5
-            && offset.bytes().enumerate().all(|(i, b)| if i == 2 { b == b':' } else { b.is_ascii_digit() })
-    });
-    date && clock && (zone.eq_ignore_ascii_case("z") || offset)
 }

@@ -99,6 +99,21 @@ fn zero(r#type: Type) -> Value {
     }
 }
 
+impl Form {
+    /// What JSON shows for an empty message.
+    fn zero(self) -> Value {
+        match self {
+            Self::Object => Value::Object(Map::new()),
+            Self::Quantity => Value::from("0"),
+            Self::IntOrString => Value::from(0),
+            Self::FieldOrBool => Value::Bool(false),
+            Self::Time | Self::MicroTime | Self::RawJson | Self::RawExtension | Self::ListOrField => {
+                Value::Null
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,11 +1,12 @@
 //! Around every object: four bytes, and a message that names apiVersion and kind.
 
-use serde_json::{Map, Value};
+use serde::de::{Deserializer, Visitor};
+use serde_json::Value;
 
 use super::{
-    error::{ProtobufError, ProtobufErrorKind as Kind},
-    object::Decoder,
-    schema::SCHEMA,
+    de::{Context, Object},
+    error::{Failure, ProtobufErrorKind as Kind, failure},
+    schema::{MessageId, SCHEMA},
     wire::{Reader, Tag, WireType},
 };
 
@@ -13,10 +14,11 @@ use super::{
 pub(super) const PREFIX: [u8; 4] = *b"k8s\0";
 
 /// `runtime.Unknown`: what is inside, and what that is.
-struct Envelope<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    raw: Reader<'a>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Envelope<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) raw: Reader<'a>,
     content_encoding: &'a str,
     content_type: &'a str,
     /// Where the envelope begins in the body.
@@ -24,21 +26,21 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    fn read(mut reader: Reader<'a>) -> Result<Self, ProtobufError> {
+    /// What stands in a list, where there is no envelope around it.
+    pub(super) fn around(api_version: &'a str, kind: &'a str, body: &'a [u8]) -> Self {
+        let raw = Reader::new(body);
+        Self { api_version, kind, raw, content_encoding: "", content_type: "", position: 0 }
+    }
+
+    pub(super) fn read(mut reader: Reader<'a>) -> Result<Self, Failure> {
         let position = reader.position();
         if !reader.strip_prefix(&PREFIX) {
-            return Err(ProtobufError::at(position, Kind::Prefix));
+            return Err(failure(position, Kind::Prefix));
         }
-        let nothing = Reader::new(&[]);
-        let mut envelope = Self {
-            api_version: "",
-            kind: "",
-            raw: nothing,
-            content_encoding: "",
-            content_type: "",
-            position,
-        };
-        while let Some(tag) = reader.tag().map_err(|error| error.within(|| "runtime.Unknown".to_owned()))? {
+        let mut envelope = Self { position, ..Self::around("", "", &[]) };
+        while let Some(tag) =
+            reader.tag().map_err(|error| error.within(position, || "runtime.Unknown".to_owned()))?
+        {
             let field = match tag.number {
                 1 => "typeMeta",
                 2 => "raw",
@@ -48,12 +50,12 @@ impl<'a> Envelope<'a> {
             };
             envelope
                 .field(&mut reader, tag)
-                .map_err(|error| error.within(|| format!("runtime.Unknown.{field}")))?;
+                .map_err(|error| error.within(position, || format!("runtime.Unknown.{field}")))?;
         }
         Ok(envelope)
     }
 
-    fn field(&mut self, reader: &mut Reader<'a>, tag: Tag) -> Result<(), ProtobufError> {
+    fn field(&mut self, reader: &mut Reader<'a>, tag: Tag) -> Result<(), Failure> {
         if !(1..=4).contains(&tag.number) {
             return reader.skip(tag);
         }
@@ -67,7 +69,7 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    fn type_meta(&mut self, mut reader: Reader<'a>) -> Result<(), ProtobufError> {
+    fn type_meta(&mut self, mut reader: Reader<'a>) -> Result<(), Failure> {
         while let Some(tag) = reader.tag()? {
             match tag.number {
                 1 | 2 => {
@@ -81,45 +83,58 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    fn fail<T>(&self, kind: Kind) -> Result<T, ProtobufError> {
-        Err(ProtobufError::at(self.position, kind).within(|| "runtime.Unknown".to_owned()))
+    fn fail<T>(&self, kind: Kind) -> Result<T, Failure> {
+        Err(failure(self.position, kind).within(self.position, || "runtime.Unknown".to_owned()))
     }
-}
 
-impl Decoder {
-    /// The object in an envelope.
-    pub(super) fn envelope(&mut self, reader: Reader<'_>, depth: usize) -> Result<Value, ProtobufError> {
-        let envelope = Envelope::read(reader)?;
-        if !envelope.content_encoding.is_empty() {
-            return envelope.fail(Kind::ContentEncoding(envelope.content_encoding.to_owned()));
+    /// The message that is inside; none if JSON is.
+    pub(super) fn message(&self) -> Result<Option<MessageId>, Failure> {
+        if !self.content_encoding.is_empty() {
+            return self.fail(Kind::ContentEncoding(self.content_encoding.to_owned()));
         }
-        let mut object = match envelope.content_type {
-            "application/json" => match json(envelope.raw)? {
-                Value::Object(object) => object,
-                _ => return envelope.fail(Kind::Json("an object, written as {…}".to_owned())),
+        match self.content_type {
+            "application/json" => Ok(None),
+            "" | "application/vnd.kubernetes.protobuf" => match SCHEMA.kind(self.api_version, self.kind) {
+                Some(message) => Ok(Some(message)),
+                None => {
+                    let (api_version, kind) = (self.api_version.to_owned(), self.kind.to_owned());
+                    self.fail(Kind::UnknownKind { api_version, kind })
+                }
             },
-            "" | "application/vnd.kubernetes.protobuf" => {
-                let Some(message) = SCHEMA.kind(envelope.api_version, envelope.kind) else {
-                    let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
-                    return envelope.fail(Kind::UnknownKind { api_version, kind });
-                };
-                let mut object = Map::new();
-                self.message(envelope.raw, message, depth, &mut object)?;
-                object
+            other => self.fail(Kind::ContentType(other.to_owned())),
+        }
+    }
+
+    /// The object inside.
+    pub(super) fn visit<V: Visitor<'a>>(
+        &self,
+        context: Context<'_>,
+        visitor: V,
+    ) -> Result<V::Value, Failure> {
+        let Self { api_version, kind, raw: body, .. } = *self;
+        match self.message()? {
+            Some(message) => {
+                Object { body, message, types: Some([api_version, kind]), context }.deserialize_any(visitor)
             }
-            other => return envelope.fail(Kind::ContentType(other.to_owned())),
+            None => self
+                .json()?
+                .deserialize_any(visitor)
+                .map_err(|error: serde_json::Error| failure(self.position, Kind::Refused(error.to_string()))),
+        }
+    }
+
+    /// The object inside, which is JSON.
+    pub(super) fn json(&self) -> Result<Value, Failure> {
+        let object = serde_json::from_slice(self.raw.rest())
+            .map_err(|error| failure(self.raw.position(), Kind::Json(error.to_string())))?;
+        let Value::Object(mut object) = object else {
+            return self.fail(Kind::Json("an object, written as {…}".to_owned()));
         };
-        for (name, value) in [("apiVersion", envelope.api_version), ("kind", envelope.kind)] {
+        for (name, value) in [("apiVersion", self.api_version), ("kind", self.kind)] {
             if !value.is_empty() && !object.contains_key(name) {
                 object.insert(name.to_owned(), value.into());
             }
         }
         Ok(Value::Object(object))
     }
-}
-
-/// JSON as it stands in the bytes that are left.
-pub(super) fn json(reader: Reader<'_>) -> Result<Value, ProtobufError> {
-    serde_json::from_slice(reader.rest())
-        .map_err(|error| ProtobufError::at(reader.position(), Kind::Json(error.to_string())))
 }

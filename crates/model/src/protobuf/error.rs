@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::wire::WireType;
+use serde::de;
 
 /// Why bytes are not an object in protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +62,10 @@ pub enum ProtobufErrorKind {
     ContentType(String),
     /// The object is compressed or otherwise encoded.
     ContentEncoding(String),
+    /// The type that is decoded into refuses the value.
+    Refused(String),
+    /// A field comes after one with a higher number, or once more. The object is read again in the usual order.
+    Order,
 }
 
 impl fmt::Display for ProtobufErrorKind {
@@ -88,6 +92,8 @@ impl fmt::Display for ProtobufErrorKind {
             }
             Self::ContentType(found) => write!(f, "expected protobuf or JSON inside, found {found:?}"),
             Self::ContentEncoding(found) => write!(f, "expected no content encoding inside, found {found:?}"),
+            Self::Refused(error) => f.write_str(error),
+            Self::Order => f.write_str("a field is not where it should be"),
         }
     }
 }
@@ -96,21 +102,28 @@ fn in_place(place: &str) -> String {
     if place.is_empty() { String::new() } else { format!(" in {place}") }
 }
 
+/// Errors are seldom, and passed through many calls: behind a pointer they cost those little.
+pub(super) type Failure = Box<ProtobufError>;
+
+pub(super) fn failure(position: usize, kind: ProtobufErrorKind) -> Failure {
+    Box::new(ProtobufError { position, place: String::new(), kind })
+}
+
 impl ProtobufError {
-    pub(super) fn at(position: usize, kind: ProtobufErrorKind) -> Self {
-        Self { position, place: String::new(), kind }
-    }
-
-    pub(super) fn encoding(position: usize, expected: WireType, found: WireType) -> Self {
-        Self::at(position, ProtobufErrorKind::Encoding { expected: expected.name(), found: found.name() })
-    }
-
-    /// Names the place, unless one further inside has been named.
-    #[must_use]
-    pub(super) fn within(mut self, place: impl FnOnce() -> String) -> Self {
+    /// Names the place, unless one further inside has been named. What a type refuses, it refuses at `position`.
+    pub(super) fn within(mut self: Box<Self>, position: usize, place: impl FnOnce() -> String) -> Failure {
         if self.place.is_empty() {
             self.place = place();
+            if matches!(self.kind, ProtobufErrorKind::Refused(_)) {
+                self.position = position;
+            }
         }
         self
+    }
+}
+
+impl de::Error for Failure {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        failure(0, ProtobufErrorKind::Refused(message.to_string()))
     }
 }

@@ -1,16 +1,19 @@
-//! Objects in protobuf, as typed clients of Kubernetes send them.
+//! Objects in protobuf, as servers and typed clients of Kubernetes write them.
 //!
-//! Bytes come in, the object comes out as the JSON that a server shows for it. One decoder reads every
-//! built-in kind by a table ([`schema`]) instead of code for each type; [`wire`] reads tags and lengths,
-//! [`envelope`] finds out the kind, [`object`] turns a message into a JSON object, and [`form`] knows the
-//! messages that are something else in JSON.
+//! One decoder reads every built-in kind by a table ([`schema`]) instead of code for each type. [`wire`] reads tags and
+//! lengths, [`envelope`] finds out the kind, [`de`] gives the fields of a message to serde, [`form`] knows the messages
+//! that are something else in JSON, and [`json`] writes what is read as text.
 
 mod check;
 mod complete;
+mod de;
+mod encode;
 mod envelope;
 mod error;
 mod form;
+mod json;
 mod object;
+mod order;
 mod schema;
 mod text;
 mod wire;
@@ -19,11 +22,20 @@ use serde_json::Value;
 
 pub use check::check_fields;
 pub use complete::complete_fields;
+pub use encode::{
+    ProtobufEncodeError, ProtobufEncodeErrorKind, ProtobufKind, ProtobufList, encode_protobuf,
+    encode_watch_event, has_protobuf,
+};
 pub use error::{ProtobufError, ProtobufErrorKind};
+pub use object::{ProtobufHead, ProtobufObject};
 
 /// How deep messages may be nested. Objects of Kubernetes are about twenty deep, schemas in custom resource
 /// definitions two for each level of theirs.
 const DEPTH_LIMIT: usize = 100;
+
+/// A newtype of this name is decoded from the JSON text of an object, as bytes: [`ProtobufObject::decode`] writes it
+/// on the way, without anything in between.
+pub const JSON_TEXT: &str = "informer_model::JSON_TEXT";
 
 /// Reads an object as `application/vnd.kubernetes.protobuf` has it: the bytes `6b 38 73 00` and an envelope
 /// that names its apiVersion and kind.
@@ -51,5 +63,5 @@ const DEPTH_LIMIT: usize = 100;
 /// # Ok::<(), informer_model::ProtobufError>(())
 /// ```
 pub fn decode_protobuf(body: &[u8]) -> Result<Value, ProtobufError> {
-    object::Decoder::new(body.len()).envelope(wire::Reader::new(body), 0)
+    ProtobufObject::new(body)?.keep_managed_fields().any_depth().decode()
 }

@@ -1,328 +1,232 @@
-//! From a message to a JSON object.
-//!
-//! Go writes JSON from structs that the bytes have been merged into, and so it is here: a field that comes
-//! twice is merged or replaced, a list goes on wherever its items stand, and what never came is filled in
-//! at the end.
+//! One object in protobuf: who it is, and the object itself in whatever type is asked for.
 
-use serde_json::{Map, Value};
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
 
 use super::{
-    DEPTH_LIMIT,
-    error::{ProtobufError, ProtobufErrorKind as Kind},
-    schema::{Absent, Count, Field, Form, Message, MessageId, SCHEMA, Type},
-    text::base64,
-    wire::{Reader, Tag, WireType},
+    DEPTH_LIMIT, ProtobufError,
+    de::{Bounds, Context, MANAGED_FIELDS, Object},
+    envelope::Envelope,
+    error::{Failure, ProtobufErrorKind as Kind, failure},
+    order::ordered,
+    schema::{MessageId, SCHEMA},
+    wire::{Reader, WireType},
 };
 
-/// What an object may take that comes from a few bytes, and what each byte adds. Two bytes can stand for an
-/// empty Deployment, which is ten JSON objects; a body full of them would take a thousand times its length.
-const MEMORY_FOR_ANY: usize = 1 << 20;
-const MEMORY_FOR_BYTE: usize = 128;
+/// So deep any stack can go: as deep as `serde_json` goes by itself, in which a message takes about two levels.
+const USUAL_DEPTH: usize = 50;
 
-/// About what a JSON object takes with its first entry, what an entry adds, and what a list and an item take.
-const OBJECT: usize = 640;
-const ENTRY: usize = 128;
-const LIST: usize = 128;
-const ITEM: usize = 64;
+/// The field in which every kind has its metadata.
+const METADATA: u32 = 1;
 
-/// Reads messages by the [`SCHEMA`], and counts the memory that they take.
-pub(super) struct Decoder {
-    memory_left: usize,
+/// An object in protobuf that is not decoded yet.
+///
+/// ```
+/// use informer_model::ProtobufObject;
+///
+/// let body = b"k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x06\n\x04\n\x02qa";
+/// let object = ProtobufObject::new(body)?;
+/// assert_eq!((object.api_version(), object.kind()), ("v1", "Namespace"));
+/// assert_eq!(object.head()?.name, Some("qa"));
+///
+/// let value: serde_json::Value = object.decode()?;
+/// assert_eq!(value["metadata"]["name"], "qa");
+/// # Ok::<(), informer_model::ProtobufError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct ProtobufObject<'a> {
+    envelope: Envelope<'a>,
+    types: bool,
+    managed_fields: bool,
+    depth: usize,
 }
 
-impl Decoder {
-    pub(super) fn new(body_length: usize) -> Self {
-        Self { memory_left: body_length.saturating_mul(MEMORY_FOR_BYTE).saturating_add(MEMORY_FOR_ANY) }
+/// What there is to know about an object without decoding it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProtobufHead<'a> {
+    /// Whether it has metadata at all.
+    pub has_metadata: bool,
+    /// `metadata.name`.
+    pub name: Option<&'a str>,
+    /// `metadata.namespace`; none in the whole cluster.
+    pub namespace: Option<&'a str>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Option<&'a str>,
+    /// `metadata.labels`, as they came.
+    pub labels: Vec<(&'a str, &'a str)>,
+    /// Its bytes without `metadata.managedFields`: parts that are the same of two objects that are the same.
+    pub parts: Vec<&'a [u8]>,
+}
+
+impl<'a> ProtobufObject<'a> {
+    /// An object as `application/vnd.kubernetes.protobuf` has it, in an envelope.
+    pub fn new(body: &'a [u8]) -> Result<Self, ProtobufError> {
+        Ok(Self { types: true, ..Self::of(Envelope::read(Reader::new(body)).map_err(|error| *error)?) })
     }
 
-    fn take(&mut self, memory: usize, position: usize) -> Result<(), ProtobufError> {
-        let left = self.memory_left.checked_sub(memory);
-        self.memory_left = left.ok_or_else(|| ProtobufError::at(position, Kind::Memory))?;
-        Ok(())
+    /// An item of a list of this kind. Items do not say what they are, in JSON neither.
+    pub fn item(api_version: &'a str, kind: &'a str, body: &'a [u8]) -> Self {
+        Self::of(Envelope::around(api_version, kind, body))
     }
 
-    fn insert(
-        &mut self,
-        object: &mut Map<String, Value>,
-        name: &str,
-        value: Value,
-        position: usize,
-    ) -> Result<(), ProtobufError> {
-        let first = if object.is_empty() { OBJECT } else { 0 };
-        self.take(first + ENTRY + name.len(), position)?;
-        object.insert(name.to_owned(), value);
-        Ok(())
+    fn of(envelope: Envelope<'a>) -> Self {
+        Self { envelope, types: false, managed_fields: false, depth: USUAL_DEPTH }
     }
 
-    /// Merges a message into an object, and fills in what JSON shows of absent fields.
-    pub(super) fn message(
-        &mut self,
-        reader: Reader<'_>,
-        id: MessageId,
-        depth: usize,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), ProtobufError> {
-        self.fields(reader, id, depth, object)?;
-        self.fill(SCHEMA.message(id), reader.position(), object)
+    /// What an event of a watch says has happened, and the object with its envelope.
+    pub fn watch_event(frame: &'a [u8]) -> Result<(&'a str, &'a [u8]), ProtobufError> {
+        watch_event(Reader::new(frame)).map_err(|error| *error.within(0, || "meta/v1.WatchEvent".to_owned()))
     }
 
-    fn fields(
-        &mut self,
-        mut reader: Reader<'_>,
-        id: MessageId,
-        depth: usize,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), ProtobufError> {
-        let message = SCHEMA.message(id);
-        let in_message = |error: ProtobufError| error.within(|| message.full_name());
-        if depth >= DEPTH_LIMIT {
-            return Err(in_message(ProtobufError::at(reader.position(), Kind::Depth)));
-        }
-        let fields = SCHEMA.fields(message);
-        // Fields come in the order of their numbers, mostly.
-        let mut next = 0;
-        while let Some(tag) = reader.tag().map_err(in_message)? {
-            let number_at = |index: usize| fields.get(index).map(|field: &Field| u32::from(field.number));
-            if number_at(next) != Some(tag.number) {
-                next = fields.partition_point(|field| u32::from(field.number) < tag.number);
-            }
-            match fields.get(next) {
-                Some(field) if u32::from(field.number) == tag.number => {
-                    let in_field =
-                        |e: ProtobufError| e.within(|| format!("{}.{}", message.full_name(), field.name));
-                    self.field(&mut reader, tag, field, depth, object).map_err(in_field)?;
-                    next += usize::from(field.count == Count::One);
-                }
-                _ => reader.skip(tag).map_err(in_message)?,
-            }
-        }
-        Ok(())
+    /// Decodes `metadata.managedFields` too.
+    #[must_use]
+    pub fn keep_managed_fields(self) -> Self {
+        Self { managed_fields: true, ..self }
     }
 
-    fn field(
-        &mut self,
-        reader: &mut Reader<'_>,
-        tag: Tag,
-        field: &Field,
-        depth: usize,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), ProtobufError> {
-        match (field.count, field.r#type) {
-            (Count::Embedded, Type::Message(id)) => {
-                tag.expect(WireType::Delimited)?;
-                self.fields(reader.delimited()?, id, depth + 1, object)
-            }
-            (Count::List, r#type) => {
-                if !matches!(object.get(field.name), Some(Value::Array(_))) {
-                    self.take(LIST, tag.position)?;
-                    self.insert(object, field.name, Value::Array(Vec::new()), tag.position)?;
-                }
-                let Some(Value::Array(items)) = object.get_mut(field.name) else { return Ok(()) };
-                self.items(reader, tag, r#type, depth, items)
-            }
-            (Count::Map, r#type) => {
-                tag.expect(WireType::Delimited)?;
-                let (key, value) = self.entry(reader.delimited()?, r#type, depth)?;
-                if !matches!(object.get(field.name), Some(Value::Object(_))) {
-                    self.insert(object, field.name, Value::Object(Map::new()), tag.position)?;
-                }
-                let Some(Value::Object(entries)) = object.get_mut(field.name) else { return Ok(()) };
-                self.insert(entries, key, value, tag.position)
-            }
-            (_, Type::Message(id)) if SCHEMA.message(id).form == Form::Object => {
-                tag.expect(WireType::Delimited)?;
-                let inner = reader.delimited()?;
-                if let Some(Value::Object(earlier)) = object.get_mut(field.name) {
-                    return self.message(inner, id, depth + 1, earlier);
-                }
-                let mut value = Map::new();
-                self.message(inner, id, depth + 1, &mut value)?;
-                self.insert(object, field.name, Value::Object(value), tag.position)
-            }
-            (_, r#type) => {
-                let value = self.value(reader, tag, r#type, depth)?;
-                if field.omits_zero && is_zero(&value) {
-                    object.remove(field.name);
-                    return Ok(());
-                }
-                self.insert(object, field.name, value, tag.position)
-            }
-        }
+    /// Decodes `apiVersion` and `kind`, of an item too.
+    #[must_use]
+    pub fn with_types(self) -> Self {
+        Self { types: true, ..self }
     }
 
-    /// The next item of a list, or several numbers in one.
-    fn items(
-        &mut self,
-        reader: &mut Reader<'_>,
-        tag: Tag,
-        r#type: Type,
-        depth: usize,
-        items: &mut Vec<Value>,
-    ) -> Result<(), ProtobufError> {
-        let packable = match r#type {
-            Type::Bool | Type::Int32 | Type::Int64 => Some(WireType::Varint),
-            Type::Double => Some(WireType::Fixed64),
-            _ => None,
+    /// Takes an object that is nested deeper than about twice what objects of Kubernetes are, up to 100 messages.
+    /// Decoding it takes as much more of the stack.
+    #[must_use]
+    pub fn any_depth(self) -> Self {
+        Self { depth: DEPTH_LIMIT, ..self }
+    }
+
+    /// The `apiVersion` that the envelope names.
+    pub fn api_version(&self) -> &'a str {
+        self.envelope.api_version
+    }
+
+    /// The `kind` that the envelope names.
+    pub fn kind(&self) -> &'a str {
+        self.envelope.kind
+    }
+
+    /// Whether a kind can be decoded at all.
+    pub fn knows(api_version: &str, kind: &str) -> bool {
+        SCHEMA.kind(api_version, kind).is_some()
+    }
+
+    /// Who it is.
+    pub fn head(&self) -> Result<ProtobufHead<'a>, ProtobufError> {
+        head(self.envelope.raw).map_err(|error| *error)
+    }
+
+    /// The object as a `T`, which sees what it would see in JSON, but for `managedFields`.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ProtobufError> {
+        self.read().map_err(|error| *error)
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let Some(message) = self.envelope.message()? else {
+            let json = self.envelope.json()?;
+            return T::deserialize(json).map_err(|error| failure(0, Kind::Refused(error.to_string())));
         };
-        match packable {
-            Some(wire) if tag.wire == WireType::Delimited => {
-                let mut packed = reader.delimited()?;
-                while !packed.is_at_end() {
-                    self.take(ITEM, packed.position())?;
-                    let tag = Tag { wire, position: packed.position(), ..tag };
-                    items.push(self.value(&mut packed, tag, r#type, depth)?);
-                }
+        match self.read_message(self.envelope.raw, message) {
+            Err(error) if error.kind == Kind::Order => {
+                let ordered = ordered(self.envelope.raw, message, 0)?;
+                self.read_message(Reader::new(&ordered), message)
             }
-            _ => {
-                self.take(ITEM, tag.position)?;
-                items.push(self.value(reader, tag, r#type, depth)?);
-            }
+            outcome => outcome,
         }
-        Ok(())
     }
 
-    /// One entry of a map: the key in field 1, the value in field 2, and the zero for what is missing.
-    fn entry<'a>(
-        &mut self,
-        mut reader: Reader<'a>,
-        r#type: Type,
-        depth: usize,
-    ) -> Result<(&'a str, Value), ProtobufError> {
-        let mut key = "";
-        let mut value = None;
-        while let Some(tag) = reader.tag()? {
-            match tag.number {
-                1 => {
-                    tag.expect(WireType::Delimited)?;
-                    key = reader.text()?;
-                }
-                2 => value = Some(self.value(&mut reader, tag, r#type, depth)?),
-                _ => reader.skip(tag)?,
-            }
-        }
-        let value = value.map_or_else(|| self.zero(r#type, reader.position()), Ok)?;
-        Ok((key, value))
+    fn read_message<T: DeserializeOwned>(&self, body: Reader<'_>, message: MessageId) -> Result<T, Failure> {
+        let bounds = Bounds::new(body.rest().len(), self.depth, self.managed_fields);
+        let types = self.types.then_some([self.envelope.api_version, self.envelope.kind]);
+        T::deserialize(Object { body, message, types, context: Context::new(&bounds) })
     }
+}
 
-    /// The value after a tag, whatever was there before.
-    fn value(
-        &mut self,
-        reader: &mut Reader<'_>,
-        tag: Tag,
-        r#type: Type,
-        depth: usize,
-    ) -> Result<Value, ProtobufError> {
-        tag.expect(match r#type {
-            Type::Bool | Type::Int32 | Type::Int64 => WireType::Varint,
-            Type::Double => WireType::Fixed64,
-            Type::Text | Type::Bytes | Type::Texts | Type::Message(_) => WireType::Delimited,
-        })?;
-        Ok(match r#type {
-            Type::Bool => Value::Bool(reader.varint()? != 0),
-            // Negative numbers come with all 64 bits; the upper half of others is ignored.
-            Type::Int32 => Value::from(reader.varint()? as i32),
-            Type::Int64 => Value::from(reader.varint()? as i64),
-            Type::Double => {
-                number(reader.double()?).ok_or_else(|| ProtobufError::at(tag.position, Kind::Number))?
-            }
-            Type::Text => Value::from(reader.text()?),
-            Type::Bytes => Value::String(base64(reader.delimited()?.rest())),
-            Type::Texts => {
-                let mut inner = reader.delimited()?;
-                let mut texts = Vec::new();
-                self.take(LIST, tag.position)?;
-                while let Some(tag) = inner.tag()? {
-                    match tag.number {
-                        1 => self.items(&mut inner, tag, Type::Text, depth, &mut texts)?,
-                        _ => inner.skip(tag)?,
+fn watch_event(mut frame: Reader<'_>) -> Result<(&str, &[u8]), Failure> {
+    let (mut change, mut object): (&str, &[u8]) = ("", &[]);
+    while let Some(tag) = frame.tag()? {
+        match (tag.number, tag.wire) {
+            (1, WireType::Delimited) => change = frame.text()?,
+            (2, WireType::Delimited) => {
+                let mut extension = frame.delimited()?;
+                while let Some(tag) = extension.tag()? {
+                    match (tag.number, tag.wire) {
+                        (1, WireType::Delimited) => object = extension.delimited()?.rest(),
+                        _ => extension.skip(tag)?,
                     }
                 }
-                Value::Array(texts)
             }
-            Type::Message(id) => {
-                let inner = reader.delimited()?;
-                self.form(inner, id, depth + 1)?
+            _ => frame.skip(tag)?,
+        }
+    }
+    Ok((change, object))
+}
+
+fn head(body: Reader<'_>) -> Result<ProtobufHead<'_>, Failure> {
+    let (mut head, mut reader) = (ProtobufHead::default(), body);
+    let mut rest = Cut { whole: body.rest(), from: 0 };
+    while let Some(tag) = reader.tag()? {
+        let mut value = reader;
+        reader.skip(tag)?;
+        if tag.number != METADATA || tag.wire != WireType::Delimited {
+            continue;
+        }
+        let start = tag.position - body.position();
+        let mut metadata = value.delimited()?;
+        rest.without(start..reader.position() - body.position(), &mut head.parts);
+        head.has_metadata = true;
+        let begin = metadata.position();
+        let mut kept = Cut { whole: metadata.rest(), from: 0 };
+        while let Some(tag) = metadata.tag()? {
+            match (tag.number, tag.wire) {
+                (1, WireType::Delimited) => head.name = Some(metadata.text()?),
+                (3, WireType::Delimited) => head.namespace = Some(metadata.text()?),
+                (6, WireType::Delimited) => head.resource_version = Some(metadata.text()?),
+                (11, WireType::Delimited) => head.labels.push(texts(metadata.delimited()?)?.into()),
+                _ => metadata.skip(tag)?,
             }
-        })
-    }
-
-    /// Puts in what JSON shows for fields that did not come.
-    fn fill(
-        &mut self,
-        message: &Message,
-        position: usize,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), ProtobufError> {
-        for field in SCHEMA.fields(message) {
-            let value = match (field.absent, field.r#type) {
-                (Absent::Nothing, _) => continue,
-                (_, Type::Message(embedded)) if field.count == Count::Embedded => {
-                    self.fill(SCHEMA.message(embedded), position, object)?;
-                    continue;
-                }
-                _ if object.contains_key(field.name) => continue,
-                (Absent::Null, _) => Value::Null,
-                (Absent::EmptyList, _) => Value::Array(Vec::new()),
-                (Absent::Zero, r#type) => self.zero(r#type, position)?,
-            };
-            self.insert(object, field.name, value, position)?;
+            if tag.number == u32::from(MANAGED_FIELDS) {
+                kept.without(tag.position - begin..metadata.position() - begin, &mut head.parts);
+            }
         }
-        Ok(())
+        kept.end(&mut head.parts);
     }
-
-    /// What JSON shows for a value of which nothing came.
-    fn zero(&mut self, r#type: Type, position: usize) -> Result<Value, ProtobufError> {
-        Ok(match r#type {
-            Type::Bool => Value::Bool(false),
-            Type::Int32 | Type::Int64 | Type::Double => Value::from(0),
-            Type::Text | Type::Bytes => Value::String(String::new()),
-            Type::Texts => Value::Array(Vec::new()),
-            Type::Message(id) => match SCHEMA.message(id).form {
-                Form::Object => {
-                    let mut object = Map::new();
-                    self.fill(SCHEMA.message(id), position, &mut object)?;
-                    Value::Object(object)
-                }
-                form => form.zero(),
-            },
-        })
+    rest.end(&mut head.parts);
+    for text in [&mut head.name, &mut head.namespace, &mut head.resource_version] {
+        *text = text.filter(|text| !text.is_empty());
     }
+    Ok(head)
 }
 
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(value) => value.as_f64() == Some(0.0),
-        Value::String(value) => value.is_empty(),
-        Value::Array(_) | Value::Object(_) => false,
+/// The texts in the fields 1 and 2 of a message.
+fn texts(mut reader: Reader<'_>) -> Result<[&str; 2], Failure> {
+    let mut texts = [""; 2];
+    while let Some(tag) = reader.tag()? {
+        match (tag.number, tag.wire) {
+            (1, WireType::Delimited) => texts[0] = reader.text()?,
+            (2, WireType::Delimited) => texts[1] = reader.text()?,
+            _ => reader.skip(tag)?,
+        }
     }
+    Ok(texts)
 }
 
-/// A number without a fraction is written as an integer.
-fn number(value: f64) -> Option<Value> {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    let negative_zero = value == 0.0 && value.is_sign_negative();
-    if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) && !negative_zero {
-        return Some(Value::from(value as i64));
-    }
-    serde_json::Number::from_f64(value).map(Value::Number)
+/// Bytes out of which some are cut.
+struct Cut<'a> {
+    whole: &'a [u8],
+    from: usize,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'a> Cut<'a> {
+    fn without(&mut self, range: Range<usize>, parts: &mut Vec<&'a [u8]>) {
+        parts.extend(self.whole.get(self.from..range.start).filter(|part| !part.is_empty()));
+        self.from = range.end;
+    }
 
-    #[test]
-    fn numbers_are_as_go_prints_them() {
-        for (value, text) in
-            [(5.0, "5"), (-2.0, "-2"), (0.5, "0.5"), (0.0, "0"), (-0.0, "-0.0"), (1e300, "1e+300")]
-        {
-            assert_eq!(number(value).unwrap().to_string(), text);
-        }
-        for value in [f64::NAN, f64::INFINITY] {
-            assert_eq!(number(value), None);
-        }
-        assert_eq!(number(-9_223_372_036_854_775_808.0), Some(Value::from(i64::MIN)));
+    fn end(self, parts: &mut Vec<&'a [u8]>) {
+        parts.extend(self.whole.get(self.from..).filter(|part| !part.is_empty()));
     }
 }

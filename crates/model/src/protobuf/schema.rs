@@ -1,6 +1,6 @@
 //! The messages of Kubernetes: which fields they have, and what these are in JSON.
 //!
-//! Read once from `schema.txt`, whose head explains its lines; `examples/protobuf_schema.rs` writes it.
+//! Read once from `schema.txt`, whose head explains its lines; `tools/protobuf-schema` writes it.
 //! Messages are told apart by index, fields by number; the names in the text are not copied.
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -114,6 +114,16 @@ impl Schema {
         self.kinds.get(index).map(|entry| entry.2)
     }
 
+    #[cfg(test)]
+    pub(super) fn kinds(&self) -> &[(&'static str, &'static str, MessageId)] {
+        &self.kinds
+    }
+
+    #[cfg(test)]
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
     pub(super) fn message(&self, id: MessageId) -> &Message {
         &self.messages[usize::from(id.0)]
     }
@@ -122,6 +132,18 @@ impl Schema {
     pub(super) fn fields(&self, message: &Message) -> &[Field] {
         let first = usize::from(message.first_field);
         &self.fields[first..first + usize::from(message.fields)]
+    }
+
+    /// The field of a name, also in messages whose fields are shown as if they were the message's own.
+    pub(super) fn field(&self, message: &Message, name: &str) -> Option<&Field> {
+        let fields = self.fields(message);
+        let own = fields.iter().find(|field| field.count != Count::Embedded && field.name == name);
+        own.or_else(|| {
+            fields.iter().find_map(|field| match (field.count, field.r#type) {
+                (Count::Embedded, Type::Message(id)) => self.field(self.message(id), name),
+                _ => None,
+            })
+        })
     }
 
     fn parse(text: &'static str) -> Result<Self, String> {
@@ -198,6 +220,11 @@ impl Form {
 }
 
 impl Field {
+    /// Whether Go has nothing where there is no value: a pointer or bytes, and not a struct or a plain scalar.
+    pub(super) fn is_nil_without_value(&self) -> bool {
+        matches!(self.r#type, Type::Bytes | Type::Texts) || self.absent != Absent::Zero && !self.omits_zero
+    }
+
     fn parse(
         token: &'static str,
         package: &'static str,

@@ -3,19 +3,19 @@
 //! A [`Reader`] stands in one message and knows where it ends; the reader of a message inside it ends no
 //! later. Positions count from the beginning of the whole body.
 
-use super::error::{ProtobufError, ProtobufErrorKind as Kind};
+use super::error::{Failure, ProtobufErrorKind as Kind, failure};
 
 /// How a value is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WireType {
     /// Seven bits in each byte.
-    Varint,
+    Varint = 0,
     /// Eight bytes.
-    Fixed64,
+    Fixed64 = 1,
     /// A length and as many bytes.
-    Delimited,
+    Delimited = 2,
     /// Four bytes.
-    Fixed32,
+    Fixed32 = 5,
 }
 
 impl WireType {
@@ -39,11 +39,11 @@ pub(super) struct Tag {
 
 impl Tag {
     /// Refuses a value in another encoding.
-    pub(super) fn expect(self, expected: WireType) -> Result<(), ProtobufError> {
+    pub(super) fn expect(self, expected: WireType) -> Result<(), Failure> {
         if self.wire == expected {
             Ok(())
         } else {
-            Err(ProtobufError::encoding(self.position, expected, self.wire))
+            Err(failure(self.position, Kind::Encoding { expected: expected.name(), found: self.wire.name() }))
         }
     }
 }
@@ -60,6 +60,11 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(body: &'a [u8]) -> Self {
         Self { rest: body, end: body.len() }
+    }
+
+    /// A message of which nothing came, and which would stand here.
+    pub(super) fn nothing_at(position: usize) -> Self {
+        Self { rest: &[], end: position }
     }
 
     /// Where the next byte stands in the body.
@@ -83,12 +88,12 @@ impl<'a> Reader<'a> {
         after.is_some()
     }
 
-    fn fail<T>(&self, kind: Kind) -> Result<T, ProtobufError> {
-        Err(ProtobufError::at(self.position(), kind))
+    fn fail<T>(&self, kind: Kind) -> Result<T, Failure> {
+        Err(failure(self.position(), kind))
     }
 
     /// The next tag; none at the end of the message.
-    pub(super) fn tag(&mut self) -> Result<Option<Tag>, ProtobufError> {
+    pub(super) fn tag(&mut self) -> Result<Option<Tag>, Failure> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -99,15 +104,26 @@ impl<'a> Reader<'a> {
             1 => WireType::Fixed64,
             2 => WireType::Delimited,
             5 => WireType::Fixed32,
-            other => return Err(ProtobufError::at(position, Kind::WireType(other))),
+            other => return Err(failure(position, Kind::WireType(other))),
         };
         match u32::try_from(key >> 3) {
             Ok(number @ 1..=0x1fff_ffff) => Ok(Some(Tag { number, wire, position })),
-            _ => Err(ProtobufError::at(position, Kind::FieldNumber)),
+            _ => Err(failure(position, Kind::FieldNumber)),
         }
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, ProtobufError> {
+    #[inline]
+    pub(super) fn varint(&mut self) -> Result<u64, Failure> {
+        match self.rest {
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Failure> {
         let mut value = 0;
         for (i, byte) in self.rest.iter().enumerate() {
             let bits = u64::from(byte & 0x7f);
@@ -124,7 +140,7 @@ impl<'a> Reader<'a> {
         self.fail(Kind::Truncated)
     }
 
-    pub(super) fn double(&mut self) -> Result<f64, ProtobufError> {
+    pub(super) fn double(&mut self) -> Result<f64, Failure> {
         let Some((bytes, rest)) = self.rest.split_first_chunk() else {
             return self.fail(Kind::Truncated);
         };
@@ -133,25 +149,29 @@ impl<'a> Reader<'a> {
     }
 
     /// The message, text or bytes that stand here with their length.
-    pub(super) fn delimited(&mut self) -> Result<Reader<'a>, ProtobufError> {
+    pub(super) fn delimited(&mut self) -> Result<Reader<'a>, Failure> {
         let position = self.position();
         let length = self.varint()?;
         let parts = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
         let Some((inside, rest)) = parts else {
-            return Err(ProtobufError::at(position, Kind::Truncated));
+            return Err(failure(position, Kind::Truncated));
         };
         self.rest = rest;
         Ok(Reader { rest: inside, end: self.end - rest.len() })
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, ProtobufError> {
-        let inside = self.delimited()?;
-        std::str::from_utf8(inside.rest)
-            .map_err(|error| ProtobufError::at(inside.position() + error.valid_up_to(), Kind::Utf8))
+    pub(super) fn text(&mut self) -> Result<&'a str, Failure> {
+        self.delimited()?.as_text()
+    }
+
+    /// All that is left, as a text.
+    pub(super) fn as_text(&self) -> Result<&'a str, Failure> {
+        std::str::from_utf8(self.rest)
+            .map_err(|error| failure(self.position() + error.valid_up_to(), Kind::Utf8))
     }
 
     /// Steps over the value after a tag.
-    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), ProtobufError> {
+    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Failure> {
         let length = match tag.wire {
             WireType::Varint => return self.varint().map(drop),
             WireType::Delimited => return self.delimited().map(drop),
@@ -208,11 +228,11 @@ mod tests {
         outside.tag().unwrap();
         let mut inside = outside.delimited().unwrap();
         inside.tag().unwrap();
-        assert_eq!(inside.text().unwrap_err(), ProtobufError::at(5, Kind::Utf8));
+        assert_eq!(inside.text().unwrap_err(), failure(5, Kind::Utf8));
         assert!(inside.is_at_end() && inside.tag().unwrap().is_none());
         let tag = outside.tag().unwrap().unwrap();
         assert_eq!(tag.position, 6);
-        assert_eq!(outside.skip(tag).unwrap_err(), ProtobufError::at(7, Kind::Truncated));
+        assert_eq!(outside.skip(tag).unwrap_err(), failure(7, Kind::Truncated));
     }
 
     #[test]

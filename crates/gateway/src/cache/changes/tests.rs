@@ -366,6 +366,19 @@ fn in_the_end_every_follower_knows_what_the_cache_knows() {
 }
 
 #[test]
+fn a_server_that_goes_back_further_than_anybody_has_read_takes_every_follower_along() {
+    let mut world = World::new(1, Depth { changes: 12, bytes: usize::MAX });
+    world.tick();
+    world.bookmark(0);
+    let mut client = Client::new(&world);
+    world.tick();
+    world.bookmark(0);
+    world.rewind(0);
+    client.catch_up(&world);
+    assert_eq!(client.known, known(&world.store().snapshot()));
+}
+
+#[test]
 fn a_server_that_goes_back_in_time_takes_every_follower_along() {
     let depth = Depth { changes: 12, bytes: usize::MAX };
     let steps = vec(prop_oneof![12 => a_step(), 1 => (0..20u64).prop_map(Step::Rewind)], 0..60);

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use proptest::prelude::*;
 
 use super::*;
-use crate::events::{Event, EventType};
+use crate::events::{EventType, RecordedEvent};
 use model::Model;
 
 /// What the tests' objects have happen to them.
@@ -52,9 +52,9 @@ impl Stage {
             resource_version: Some(self.correlator.stats.recorded.to_string()),
             ..ObjectReference::default()
         };
-        let event = Event {
+        let event = RecordedEvent {
             type_: if happening.warning { EventType::Warning } else { EventType::Normal },
-            ..Event::normal(format!("reason-{}", happening.reason), happening.note.to_string())
+            ..RecordedEvent::normal(format!("reason-{}", happening.reason), happening.note.to_string())
         };
         let report = Report::new(regarding, event).expect("a reference");
         self.correlator.observe(report, self.now, Timestamp::default())
@@ -366,7 +366,7 @@ fn whatever_happens_every_event_is_accounted_for() {
         }
         let waiting = stage.correlator.stats().waiting();
         assert_eq!(stage.correlator.abandon(), waiting);
-        let Stats { recorded, suppressed, dropped, failed, .. } = stage.correlator.stats();
+        let RecorderStats { recorded, suppressed, dropped, failed, .. } = stage.correlator.stats();
         assert_eq!(stage.counted() + suppressed + dropped + failed, recorded);
     });
 }

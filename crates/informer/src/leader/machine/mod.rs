@@ -2,7 +2,7 @@
 //!
 //! In come [`Input`]s with the moment at which they happened: an answer of the server, a timer, the wish to resign.
 //! Out come [`Action`]s, to be carried out in their order. There is no clock, no network and no task, so whole elections
-//! with pauses, lost answers and clocks that run differently are played from a seed (`tests/leader`).
+//! with pauses, lost answers and clocks that run differently are played from a seed (`tests/it/leader`).
 //!
 //! One request is under way at a time. Only a write that was answered counts: after any other end of a request the
 //! candidate looks again before it believes anything. The wall clock is written into the Lease for people to read, and
@@ -19,7 +19,7 @@ use rand_pcg::Pcg32;
 
 pub use self::record::{Record, Stored};
 use self::sight::Sight;
-use super::{leadership::Lost, problem::Problem};
+use super::{leadership::Lost, problem::ElectionProblem};
 
 /// A candidate waits for the retry period and for up to so much more of it, as chance has it.
 pub(super) const JITTER: f64 = 1.2;
@@ -65,7 +65,7 @@ pub enum Answer {
     /// Somebody else has written first.
     Conflict,
     /// It was refused, or nobody knows what became of it.
-    Failed(Problem),
+    Failed(ElectionProblem),
 }
 
 /// Something to do.
@@ -88,7 +88,7 @@ pub enum Action {
     /// The term is over.
     Lost(Lost),
     /// Tell that something is wrong.
-    Report(Problem),
+    Report(ElectionProblem),
     /// Tell that nothing is wrong any more.
     Recovered,
     /// There is nothing more to do.
@@ -252,7 +252,7 @@ impl Machine {
             self.request.take_if(|request| now.saturating_sub(request.sent) >= limit)
         {
             actions.push(Action::Abandon);
-            let silence = Problem::NoAnswer(limit);
+            let silence = ElectionProblem::NoAnswer(limit);
             self.answered(now, wall, request, Answer::Failed(silence), actions);
         } else if self.request.is_none() && now >= self.next_try {
             self.looked_again = false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Action, Answer, Claim, Machine, Purpose, Record, Request, Role, Stored, Term};
-use crate::leader::{leadership::Lost, problem::Problem};
+use crate::leader::{leadership::Lost, problem::ElectionProblem};
 
 /// A Lease that nobody else may take for longer is worth a remark.
 const LONG: Duration = Duration::from_secs(3_600);
@@ -40,7 +40,7 @@ impl Machine {
                         self.granted(now, wall, &request, version, actions);
                     }
                     Purpose::Acquire | Purpose::Renew => {
-                        self.failed(now, &request, Problem::NotWritten, actions);
+                        self.failed(now, &request, ElectionProblem::NotWritten, actions);
                     }
                 }
             }
@@ -56,7 +56,13 @@ impl Machine {
         }
     }
 
-    fn failed(&mut self, now: Duration, request: &Request, problem: Problem, actions: &mut Vec<Action>) {
+    fn failed(
+        &mut self,
+        now: Duration,
+        request: &Request,
+        problem: ElectionProblem,
+        actions: &mut Vec<Action>,
+    ) {
         self.fresh = false;
         actions.push(Action::Report(problem));
         let took_long = now.saturating_sub(request.sent) >= self.settings.retry_period;
@@ -197,14 +203,14 @@ fn seconds(duration: Duration) -> i32 {
 }
 
 /// What is strange about a Lease that somebody else holds.
-fn oddity(record: &Record, own: Duration) -> Option<Problem> {
+fn oddity(record: &Record, own: Duration) -> Option<ElectionProblem> {
     let holder = record.holder()?.to_owned();
     match record.duration() {
         None => {
             let seconds = record.duration_seconds;
-            Some(Problem::NoDuration { holder, seconds, instead: own })
+            Some(ElectionProblem::NoDuration { holder, seconds, instead: own })
         }
-        Some(duration) if duration > LONG => Some(Problem::LongDuration { holder, duration }),
+        Some(duration) if duration > LONG => Some(ElectionProblem::LongDuration { holder, duration }),
         Some(_) => None,
     }
 }

@@ -20,13 +20,15 @@ use rand_pcg::Pcg32;
 
 use super::{
     audit::Audit,
-    backoff::Delays,
     problem::{Problem, Remedy},
-    settings::Settings,
+    settings::ReflectorSettings,
 };
-use crate::source::{ListOptions, PageEnd, SourceError, WatchChange};
+use crate::{
+    backoff::Delays,
+    source::{ListOptions, PageEnd, SourceError, WatchChange},
+};
 
-/// How many objects are asked for at once when nobody says otherwise.
+/// How many objects a page has by default.
 const PAGE_SIZE: u32 = 500;
 /// A watch that closes sooner, without an event, is a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
@@ -38,7 +40,7 @@ const OPENING: Duration = Duration::from_secs(60);
 const LIST_SILENCE: Duration = Duration::from_secs(90);
 /// How long a streaming list may say nothing before it is complete.
 const STREAMING_SILENCE: Duration = Duration::from_secs(30);
-/// A server's `Retry-After` counts up to this: nobody is sent away for good by a slip of the pen.
+/// A server's `Retry-After` counts up to this, so that a typo in it cannot stop an informer for good.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// No watch is asked to last longer, in seconds: servers read a number that fits.
 const LONGEST_WATCH: u64 = i32::MAX as u64 / 2;
@@ -145,7 +147,7 @@ pub enum Phase {
 /// The rules of a reflector, and where it stands.
 #[derive(Debug)]
 pub struct Machine {
-    settings: Settings,
+    settings: ReflectorSettings,
     rng: Pcg32,
     delays: Delays,
     state: State,
@@ -224,7 +226,7 @@ enum Next {
 
 impl Machine {
     /// A machine at its beginning. The seed decides all that is left to chance.
-    pub fn new(settings: Settings, seed: u64) -> Self {
+    pub fn new(settings: ReflectorSettings, seed: u64) -> Self {
         Self {
             rng: Pcg32::seed_from_u64(seed),
             delays: Delays::new(settings.backoff),

@@ -12,7 +12,7 @@ use super::{
     request::{Filter, Request},
     watching::Mailbox,
 };
-use crate::{Object, ObjectError};
+use crate::{Object, ObjectError, object::Wired};
 
 pub(super) struct State<K> {
     objects: Objects<K>,
@@ -181,7 +181,7 @@ impl<K: Resource + Clone> State<K> {
 /// The number of the write stands for the bytes: two writes never have the same.
 fn stamped<K: Resource>(mut body: K, version: u64, write: u64) -> Result<Object<K>, ObjectError> {
     body.meta_mut().resource_version = Some(version.to_string());
-    Object::decoded(body, 0, write, 0)
+    Object::wired(body, Wired { hash: write, ..Wired::default() })
 }
 
 impl<K> Stored<K> {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use informer::{DynamicObject, KubeListWatch, SharedInformer};
+use informer_testing::widgets;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
 use super::running::{Heard, Running, data, impatient, maps, until};
 use crate::{
-    objects::{CRDS, mk_crd, mk_held, mk_labelled, mk_map, mk_widget},
+    objects::{CRDS, mk_held, mk_labelled, mk_map, mk_widget},
     stage::play,
 };
 
@@ -67,7 +68,7 @@ fn a_kind_that_comes_goes_and_comes_is_followed() {
         for round in 1..=2 {
             stage.note(format!("round {round}"));
             running.is_troubled_by(stage, "not found").await;
-            stage.make(CRDS, mk_crd(group)).await;
+            stage.make(CRDS, widgets(group)).await;
             stage.until(&path, |answer| answer.code == 200).await;
             running.is_well(stage).await;
             stage.make(&path, mk_widget(group, "a")).await;
@@ -78,7 +79,7 @@ fn a_kind_that_comes_goes_and_comes_is_followed() {
             running.heard.tell(stage, 1).await;
             stage.until(&path, |answer| answer.code == 404).await;
         }
-        stage.make(CRDS, mk_crd(group)).await;
+        stage.make(CRDS, widgets(group)).await;
         stage.until(&path, |answer| answer.code == 200).await;
         running.is_well(stage).await;
         running.ends_like(stage, &path, &[]).await;

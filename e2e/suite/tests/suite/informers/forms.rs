@@ -1,6 +1,7 @@
 //! The forms in which an informer can have objects: typed, dynamic, metadata only, a few fields.
 
 use informer::{DynamicObject, KubeListWatch, SharedInformer, discovery::Discovery};
+use informer_testing::widgets;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Deserialize;
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::running::{Running, data, maps};
 use crate::{
-    objects::{CRDS, mk_crd, mk_labelled},
+    objects::{CRDS, mk_labelled},
     stage::play,
 };
 
@@ -71,7 +72,7 @@ fn an_informer_has_objects_in_the_form_that_is_wanted() {
 fn names_mean_the_same_resources() {
     play("resolve", async |stage| {
         let group = "resolved.example.com";
-        stage.make(CRDS, mk_crd(group)).await;
+        stage.make(CRDS, widgets(group)).await;
         let path = format!("/apis/{group}/v1/widgets");
         stage.until(&path, |answer| answer.code == 200).await;
         stage.until("/apis", |answer| answer.body.to_string().contains(group)).await;

@@ -8,8 +8,8 @@ use std::{
 
 use informer::{
     Handler, KubeListWatch, Object, SharedInformer,
-    reflector::{Backoff, Problem, Remedy, Settings},
-    shared::{Builder, Registration, RunError},
+    reflector::{Backoff, Problem, ReflectorSettings, Remedy},
+    shared::{Registration, RunError, SharedInformerBuilder},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, Resource};
@@ -40,7 +40,7 @@ pub(crate) struct Running<K: 'static> {
 }
 
 /// Settings that try again soon, and whose watches are short.
-pub(crate) fn impatient(settings: &mut Settings) {
+pub(crate) fn impatient(settings: &mut ReflectorSettings) {
     let (initial, max) = (Duration::from_millis(200), Duration::from_secs(1));
     settings.backoff = Backoff { initial, max, ..Backoff::default() };
     settings.watch_timeout = Duration::from_secs(2);
@@ -112,7 +112,7 @@ impl Heard {
 }
 
 impl<K: Resource + Send + Sync + 'static> Running<K> {
-    pub(crate) fn start(builder: Builder<K>, show: fn(&K) -> String) -> Self {
+    pub(crate) fn start(builder: SharedInformerBuilder<K>, show: fn(&K) -> String) -> Self {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&problems);
         let note = move |problem: &Problem, _: Remedy| {
@@ -129,7 +129,7 @@ impl<K: Resource + Send + Sync + 'static> Running<K> {
         Self { informer, heard, problems, stop, task, _registration: registration }
     }
 
-    pub(crate) async fn synced(builder: Builder<K>, show: fn(&K) -> String) -> Self {
+    pub(crate) async fn synced(builder: SharedInformerBuilder<K>, show: fn(&K) -> String) -> Self {
         let running = Self::start(builder, show);
         running.informer.wait_until_synced(LONGEST).await.expect("it syncs");
         running

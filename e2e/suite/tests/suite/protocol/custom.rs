@@ -1,15 +1,16 @@
 //! Custom resources, from their definition to its end.
 
+use informer_testing::widgets;
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{CRDS, mk_crd, mk_widget},
+    objects::{CRDS, mk_widget},
     stage::{JSON, Stage, play},
 };
 
 /// Defines widgets of a group and waits until they are served.
 async fn define(stage: &Stage, group: &str) -> String {
-    stage.make(CRDS, mk_crd(group)).await;
+    stage.make(CRDS, widgets(group)).await;
     let path = format!("/apis/{group}/v1/namespaces/{}/widgets", stage.namespace);
     stage.until(&path, |answer| answer.code == 200).await;
     path
@@ -88,7 +89,7 @@ fn a_definition_is_checked_served_and_withdrawn() {
             ("/spec/versions/1/name", json!("v1")),
             ("/spec/versions/0/schema", Value::Null),
         ] {
-            let mut crd = mk_crd(group);
+            let mut crd = widgets(group);
             *crd.pointer_mut(pointer).expect("a field") = value;
             let answer = stage.send_quietly("POST", CRDS, crd).await;
             let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();

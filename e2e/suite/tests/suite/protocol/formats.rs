@@ -133,7 +133,7 @@ fn protobuf_is_what_built_in_kinds_have() {
             let begin = if answer.bytes.starts_with(b"k8s\0") { "k8s\\0…" } else { "-" };
             stage.note(format!("{accept} {parameters:?}: {} {type} {begin}", answer.code));
         }
-        stage.note("a failure is JSON for who accepts only protobuf, too");
+        stage.note("a failure is protobuf, too");
         let headers = &[("accept", PROTOBUF)];
         let path = format!("{path}/none");
         let answer = stage.send(&Ask { method: "GET", path: &path, headers, ..Ask::default() }).await;

@@ -1,0 +1,8 @@
+//! The command from the outside, as a child process.
+
+#![cfg(unix)]
+
+mod apiserver;
+mod command;
+mod serve;
+mod watch;

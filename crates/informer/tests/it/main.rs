@@ -1,0 +1,28 @@
+//! All integration tests of the library in one program, which is linked once.
+//!
+//! `cargo test -p informer --test it simulation` runs those of one module.
+
+mod discovery;
+mod dynamic;
+mod events;
+mod factory;
+mod faults;
+mod informer;
+mod kube_source;
+mod leader;
+mod lister;
+mod memory_source;
+mod metadata;
+mod projection;
+mod prometheus;
+mod protobuf;
+mod queue_histories;
+mod queues;
+mod scenarios;
+mod simulation;
+mod store;
+mod store_histories;
+mod store_readers;
+mod support;
+mod wire;
+mod workqueue;

@@ -1,8 +1,0 @@
-//! The server in memory keeps the rules of a real one, and breaks them when it is asked to.
-
-mod client;
-mod histories;
-mod misbehaviour;
-mod rules;
-#[path = "../support/mod.rs"]
-mod support;
