@@ -54,12 +54,13 @@ export function listen(actions, help) {
     }
     // A dialog has its own keys, and a combination belongs to the browser.
     if (control || event.altKey || document.querySelector('dialog[open]')) return;
-    const { target } = event;
-    if (target instanceof HTMLElement && target.matches('input, textarea, select')) {
-      if (event.key === 'Escape') target.blur();
+    // A dialog that was closed just now can still have the focus: that is nowhere.
+    const focused = event.target instanceof HTMLElement && !event.target.closest('dialog:not([open])') ? event.target : null;
+    if (focused?.matches('input, textarea, select')) {
+      if (event.key === 'Escape') focused.blur();
       return;
     }
-    const inGrid = !(target instanceof HTMLElement) || target === document.body || target.matches('[role="grid"]');
+    const inGrid = !focused || focused === document.body || focused.matches('[role="grid"]');
     const action = anywhere(event.key, actions, help) ?? (inGrid ? onRows(event.key, actions) : null);
     if (!action) return;
     event.preventDefault();

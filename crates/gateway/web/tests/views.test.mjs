@@ -58,6 +58,21 @@ describe('the page', () => {
     await closePage(page);
   });
 
+  it('hears the key behind the one that closes a dialog', async () => {
+    const page = await open();
+    await page.keyboard.press('n');
+    await page.getByRole('dialog', { name: 'Namespaces' }).waitFor();
+    // The focus leaves a closed dialog only with the next frame.
+    const opened = await page.evaluate(() => {
+      const dialog = /** @type {HTMLDialogElement} */ (document.querySelector('dialog[open]'));
+      dialog.close();
+      dialog.querySelector('input')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'n', bubbles: true }));
+      return dialog.open;
+    });
+    assert.ok(opened);
+    await closePage(page);
+  });
+
   it('scrolls to the object that a link names', async () => {
     const page = await open();
     await page.keyboard.press('End');
