@@ -5,7 +5,7 @@ use std::{fs, panic, path::Path};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::{number, random_seed};
+use crate::{number, seed};
 
 /// What is between the requests of an input that consists of several.
 const SEPARATOR: u8 = 0x1e;
@@ -26,7 +26,7 @@ pub fn fuzz(target: &str, pieces: &[&str], inputs: u64, check: fn(&[u8])) {
     assert!(!corpus.is_empty(), "{} has no inputs", folder.display());
     corpus.iter().for_each(|input| check(input));
 
-    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let seed = seed();
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     for _ in 0..number("INFORMER_FUZZ_INPUTS").unwrap_or(inputs) {
         let input = mutate(&mut random, &corpus, pieces);

@@ -1,9 +1,10 @@
 //! Test support of the workspace: random histories from a seed, fuzz targets, fixtures, deadlines.
 //!
 //! [`histories`] is how the property tests here run: many histories, a seed that is printed when one of
-//! them fails, and two environment variables:
+//! them fails, and three environment variables:
 //!
 //! - `INFORMER_SEED=N` replays the run of seed `N`, history by history;
+//! - `INFORMER_RUN_SEED=N` is the seed where no other is named, instead of a random one: CI says the same twice;
 //! - `INFORMER_HISTORIES=N` sets how many histories a run has (10,000 otherwise).
 //!
 //! [`fuzz`] runs a fuzz target the same way, without libFuzzer.
@@ -39,7 +40,7 @@ where
     S: Strategy,
     S::Value: Debug,
 {
-    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let seed = seed();
     let cases = number("INFORMER_HISTORIES").map_or(DEFAULT_HISTORIES, |n| n.try_into().unwrap_or(u32::MAX));
     let config = Config {
         cases,
@@ -57,10 +58,11 @@ where
     }
 }
 
-/// A seed that differs from run to run.
-pub fn random_seed() -> u64 {
+/// The seed of a run: the one to replay, the one that all runs are to have, or another one every time.
+pub fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
+    let random = || RandomState::new().hash_one(std::process::id());
+    number("INFORMER_SEED").or_else(|| number("INFORMER_RUN_SEED")).unwrap_or_else(random)
 }
 
 /// The number in an environment variable, if it is set.

@@ -14,7 +14,7 @@ use axum::{Router, body::Body};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use informer_gateway::{Auth, Gateway};
-use informer_testing::{number, random_seed};
+use informer_testing::{number, seed};
 use rand::RngExt;
 use tokio::{
     sync::mpsc,
@@ -439,7 +439,7 @@ impl Trial {
 
 /// As many worlds as it takes.
 fn run(requests: u64, prepare: fn(&mut World)) -> Result<Tally, String> {
-    let first = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let first = seed();
     let mut tally = Tally::default();
     for seed in (0..requests.div_ceil(OF_A_WORLD)).map(|world| first.wrapping_add(world)) {
         if let Some(wrong) = play(seed, OF_A_WORLD, prepare, &mut tally) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use informer_testing::{number, random_seed};
+use informer_testing::{number, seed};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn pages_have_what_the_whole_list_has() {
 
 #[tokio::test]
 async fn pages_never_drift_whatever_changes_meanwhile() {
-    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let seed = seed();
     println!("replay with INFORMER_SEED={seed}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let stage = Stage::inside(mk_server(), |builder| builder);

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use informer_testing::{Deadline, number, random_seed};
+use informer_testing::{Deadline, seed};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ impl Client {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_stream_tells_adds_up_to_what_there_is() {
-    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let seed = seed();
     println!("replay with INFORMER_SEED={seed}");
     let mut random = Pcg32::seed_from_u64(seed);
     let rig = Rig::with(|builder| builder.changes_kept(40));

@@ -13,7 +13,7 @@ use informer::{
 };
 use informer_apiserver::{Fault, Rule, Verb};
 use informer_model::Status;
-use informer_testing::{number, random_seed};
+use informer_testing::seed;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -234,7 +234,7 @@ fn dropping_the_factory_stops_nothing() {
 #[test]
 fn c32_however_many_threads_ask_start_and_stop_at_once_one_of_each_is_left_and_in_the_end_none_runs() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
-    let seed = number("INFORMER_SEED").unwrap_or_else(random_seed);
+    let seed = seed();
     println!("INFORMER_SEED={seed} makes the same choices again");
     runtime.block_on(async {
         let server = mk_server(&[("shop", "a")]);
