@@ -34,6 +34,9 @@ const BATCH: usize = 256;
 /// After a reflector panicked, which only what measures can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
+/// After this long without a change, what only readers of the cache hold is left to them.
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
+
 pub(crate) type PipelineQueue<K> = SharedQueue<K, AnyQueue<K>>;
 pub(crate) type PipelineBatch<K> = Popped<K, AnyQueue<K>>;
 
@@ -145,40 +148,32 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
     pub(crate) fn apply(
         &mut self,
         pipeline: usize,
-        deltas: Vec<Delta<K>>,
+        mut deltas: Vec<Delta<K>>,
         batch: &mut Batch<'_, K>,
         tell: impl FnMut(Event<K>, bool),
     ) {
-        // What the batch says of versions.
-        let reached = deltas.iter().rev().find_map(|delta| match delta {
-            Delta::Bookmark(version) => Some(version.clone()),
-            Delta::ReplacedAll(list) => Some(list.version.clone()),
-            _ => None,
-        });
-        self.first_lists[pipeline].apply(deltas, batch, tell);
-        if let Some(reached) = reached {
-            self.versions[pipeline] = reached;
+        for delta in &mut deltas {
+            match delta {
+                Delta::Bookmark(version) => self.reach(pipeline, version),
+                Delta::ReplacedAll(list) => self.reach(pipeline, &mut list.version),
+                _ => {}
+            }
         }
-        self.settle_version(pipeline, batch);
+        self.first_lists[pipeline].apply(deltas, batch, tell);
+        if let ([_, _, ..], Some(namespace)) = (&self.versions[..], self.config.sources[pipeline].namespace())
+        {
+            batch.set_namespace_version(namespace, self.versions[pipeline].clone());
+        }
     }
 
-    /// Sets the store to the version that every pipeline has reached, and the pipeline's namespace to its own. With one pipeline the
-    /// batch did it itself.
-    fn settle_version(&self, pipeline: usize, batch: &mut Batch<'_, K>) {
-        if let [first, rest @ ..] = &self.versions[..]
-            && !rest.is_empty()
-        {
-            if let Some(namespace) = self.config.sources[pipeline].namespace() {
-                batch.set_namespace_version(namespace, self.versions[pipeline].clone());
+    /// Makes the version of one pipeline the one that all have reached: the store is there when they are. One that has
+    /// no version yet has reached none.
+    fn reach(&mut self, pipeline: usize, version: &mut ResourceVersion) {
+        self.versions[pipeline].clone_from(version);
+        for reached in &self.versions {
+            if reached.is_unset() || *reached < *version {
+                version.clone_from(reached);
             }
-            let least =
-                rest.iter().fold(
-                    first,
-                    |least, version| {
-                        if version.is_unset() || version < least { version } else { least }
-                    },
-                );
-            batch.set_resource_version(least.clone());
         }
     }
 

@@ -12,8 +12,8 @@ use crate::{
     Event, EventHandler, Object,
     health::{Health, SyncError},
     monitor::Monitor,
-    pipelines::{PipelineConfig, Pipelines},
-    queue::{Delta, FirstList},
+    pipelines::{PipelineBatch, PipelineConfig, Pipelines, QUIET},
+    queue::Delta,
     shared::{Plan, SharedInformerBuilder},
     source::ListWatch,
     store::{IndexError, IndexHandle, Store},
@@ -96,46 +96,79 @@ where
 
     /// Runs until it is told to stop. A panic of the function comes out of here.
     pub async fn run(mut self, stop: CancellationToken) {
-        let _ending = Ending(Arc::clone(&self.monitor));
+        let mut running = Running::start(self.config, self.known, self.resync, self.monitor, stop);
+        while let Some((_, mut batch)) = running.next().await {
+            let again = (self.process)(batch.take()).await;
+            batch.retry(again);
+            drop(batch);
+            running.applied();
+        }
+        running.end(self.grace).await;
+    }
+}
+
+/// The pipelines of one of these, while it runs. However it ends, nobody waits for it in vain.
+struct Running<K> {
+    pipelines: Pipelines<K>,
+    known: Store<K>,
+    resync: Duration,
+    next_resync: Option<Instant>,
+    monitor: Arc<Monitor>,
+    stop: CancellationToken,
+}
+
+impl<K: Send + Sync + 'static> Running<K> {
+    fn start(
+        config: PipelineConfig<K>,
+        known: Store<K>,
+        resync: Duration,
+        monitor: Arc<Monitor>,
+        stop: CancellationToken,
+    ) -> Self {
         // It was not started before: running takes it.
-        let _ = self.monitor.start();
-        let monitor = Arc::clone(&self.monitor);
-        let mut pipelines = Pipelines::start(self.config, self.known.clone(), monitor, stop.child_token());
-        let next = |period: Duration| Instant::now().checked_add(period).filter(|_| !period.is_zero());
-        let mut next_resync = next(self.resync);
+        let _ = monitor.start();
+        let pipelines = Pipelines::start(config, known.clone(), Arc::clone(&monitor), stop.child_token());
+        Self { pipelines, known, resync, next_resync: after(resync), monitor, stop }
+    }
+
+    /// The next batch, with the number of its pipeline; `None` when it is time to end. May be dropped and called again.
+    async fn next(&mut self) -> Option<(usize, PipelineBatch<K>)> {
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
-                () = until(next_resync) => {
-                    pipelines.resync();
-                    next_resync = next(self.resync);
+                () = self.stop.cancelled() => return None,
+                () = until(self.next_resync) => {
+                    self.pipelines.resync();
+                    self.next_resync = after(self.resync);
                 }
-                batch = pipelines.next() => {
-                    let Some((_, mut batch)) = batch else { break };
-                    let again = (self.process)(batch.take()).await;
-                    batch.retry(again);
-                    drop(batch);
-                    if !self.monitor.progress().synced && pipelines.has_synced() {
-                        self.monitor.synced(self.known.len());
-                    }
-                }
+                batch = self.pipelines.next() => return batch,
             }
         }
-        let stuck = pipelines.stop(Instant::now().checked_add(self.grace)).await;
-        for who in stuck {
+    }
+
+    /// A batch has been processed and dropped.
+    fn applied(&self) {
+        if !self.monitor.progress().synced && self.pipelines.has_synced() {
+            self.monitor.synced(self.known.len());
+        }
+    }
+
+    async fn end(mut self, grace: Duration) {
+        for who in self.pipelines.stop(Instant::now().checked_add(grace)).await {
             tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
         }
     }
 }
 
-/// However it ends, nobody waits for it in vain.
-struct Ending(Arc<Monitor>);
-
-impl Drop for Ending {
+impl<K> Drop for Running<K> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.monitor.stop();
     }
+}
+
+/// When a period has passed; never if it is zero.
+fn after(period: Duration) -> Option<Instant> {
+    Instant::now().checked_add(period).filter(|_| !period.is_zero())
 }
 
 /// Lists and watches a source, keeps a store, and tells one handler in place.
@@ -202,28 +235,38 @@ where
 
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { plan: Plan { config, writer, resync, grace }, handler, monitor } = self;
-        let known = writer.store();
-        // The function is called again only after its future has ended, so the lock is always free.
-        let work = Arc::new(tokio::sync::Mutex::new((writer, handler, FirstList::default())));
-        let process = move |deltas: Vec<Delta<K>>| {
-            let work = Arc::clone(&work);
-            async move {
-                let (writer, handler, first_list) = &mut *work.lock().await;
-                let mut events = Vec::with_capacity(deltas.len());
-                writer.write(|batch| {
-                    first_list.apply(deltas, batch, |event, initial| events.push((event, initial)));
-                });
-                for (event, initial) in events {
-                    match &event {
-                        Event::Added(object) => handler.on_add(object, initial).await,
-                        Event::Updated { old, new } => handler.on_update(old, new).await,
-                        Event::Deleted(gone) => handler.on_delete(gone).await,
-                    }
+        let Self { plan: Plan { config, mut writer, resync, grace }, mut handler, monitor } = self;
+        let mut running = Running::start(config, writer.store(), resync, monitor, stop);
+        let mut rest = None;
+        loop {
+            let (pipeline, mut batch) = tokio::select! {
+                biased;
+                batch = running.next() => match batch {
+                    Some(batch) => batch,
+                    None => break,
+                },
+                () = until(rest) => {
+                    rest = None;
+                    writer.rest();
+                    continue;
                 }
-                Vec::new()
+            };
+            let mut events = Vec::with_capacity(batch.len());
+            writer.write(|changes| {
+                let tell = |event, initial| events.push((event, initial));
+                running.pipelines.apply(pipeline, batch.take(), changes, tell);
+            });
+            for (event, initial) in events {
+                match &event {
+                    Event::Added(object) => handler.on_add(object, initial).await,
+                    Event::Updated { old, new } => handler.on_update(old, new).await,
+                    Event::Deleted(gone) => handler.on_delete(gone).await,
+                }
             }
-        };
-        DeltaProcessor { config, known, process, resync, grace, monitor }.run(stop).await;
+            drop(batch);
+            running.applied();
+            rest = after(QUIET);
+        }
+        running.end(grace).await;
     }
 }

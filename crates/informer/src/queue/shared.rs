@@ -138,7 +138,8 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
         self.lock().queue.has_synced()
     }
 
-    fn push(&self, push: impl FnOnce(&mut Q)) -> Result<(), Closed> {
+    /// Puts in what belongs together: nobody takes out a part of it, if they take out enough at a time.
+    pub(crate) fn push(&self, push: impl FnOnce(&mut Q)) -> Result<(), Closed> {
         let mut state = self.lock();
         if state.closed {
             return Err(Closed);

@@ -263,7 +263,7 @@ where
                 self.list_began = None;
             }
             Action::Replace(version) => self.replace(version),
-            Action::Apply => self.apply(mem::replace(payload, Payload::Nothing)),
+            Action::Apply => self.apply(mem::replace(payload, Payload::Nothing), None),
             Action::ApplyLate(reached) => {
                 self.late = Some((mem::replace(payload, Payload::Nothing), reached));
             }
@@ -289,9 +289,7 @@ where
             self.queue.idle().await;
             let cached = cache.get(object.key());
             if cached.is_some_and(|cached| cached.resource_version() < object.resource_version()) {
-                self.apply(payload);
-                let _ = self.queue.bookmark(reached);
-                return;
+                return self.apply(payload, Some(reached));
             }
         }
         self.skip("an event that is not newer than what was seen");
@@ -355,35 +353,46 @@ where
         let _ = self.queue.replace(Replacement { namespace, objects, unusable: keys, version });
     }
 
-    fn apply(&mut self, payload: Payload<K>) {
+    /// Puts an event into the queue. With one that comes late, the version that was reached before goes in at the same
+    /// time: taken out alone, it would take the cache back to its own.
+    fn apply(&mut self, payload: Payload<K>, reached: Option<ResourceVersion>) {
         self.monitor.recovered(self.pipeline);
         match payload {
             Payload::Nothing => {}
             Payload::Object(_, object) if self.is_elsewhere(&object) => {}
             Payload::Object(change, object) => {
                 let version = object.resource_version().clone();
-                match (change, transformed(self.transform.as_ref(), object)) {
-                    (WatchChange::Deleted, Ok(object)) => {
+                match transformed(self.transform.as_ref(), object) {
+                    Ok(object) => {
                         self.monitor.release(self.pipeline, object.key().as_str());
-                        let _ = self.queue.deleted(Tombstone::Final(object));
+                        let _ = self.queue.push(|queue| {
+                            match change {
+                                WatchChange::Added => queue.added(object),
+                                WatchChange::Modified => queue.updated(object),
+                                WatchChange::Deleted => queue.deleted(Tombstone::Final(object)),
+                            }
+                            if let Some(reached) = reached {
+                                queue.bookmark(reached);
+                            }
+                        });
                     }
-                    (change, Ok(object)) => {
-                        self.monitor.release(self.pipeline, object.key().as_str());
-                        let _ = match change {
-                            WatchChange::Added => self.queue.added(object),
-                            _ => self.queue.updated(object),
-                        };
+                    Err(unusable) => {
+                        self.apply_unusable(change, Unusable { version, ..unusable }, reached);
                     }
-                    (change, Err(unusable)) => self.apply_unusable(change, Unusable { version, ..unusable }),
                 }
             }
-            Payload::Unusable(change, unusable) => self.apply_unusable(change, unusable),
+            Payload::Unusable(change, unusable) => self.apply_unusable(change, unusable, reached),
         }
     }
 
     /// What cannot be used stays in the cache as it was, unless it is gone.
-    fn apply_unusable(&mut self, change: WatchChange, unusable: Unusable) {
-        let version = unusable.version.clone();
+    fn apply_unusable(
+        &mut self,
+        change: WatchChange,
+        unusable: Unusable,
+        reached: Option<ResourceVersion>,
+    ) {
+        let version = reached.unwrap_or_else(|| unusable.version.clone());
         match (change, unusable.key.clone()) {
             (WatchChange::Deleted, Some(key)) => {
                 self.monitor.release(self.pipeline, key.as_str());

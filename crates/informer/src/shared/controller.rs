@@ -14,13 +14,10 @@ use crate::{
     Event,
     metrics::{Levels, Measurement, Probe},
     monitor::Monitor,
-    pipelines::{PipelineBatch, PipelineQueue, Pipelines},
+    pipelines::{PipelineBatch, PipelineQueue, Pipelines, QUIET},
     store::{Store, StoreWriter},
     until,
 };
-
-/// After this long without a change, what only readers of the cache hold is left to them.
-const QUIET: Duration = Duration::from_secs(1);
 
 pub(super) struct Controller<K: Send + Sync + 'static> {
     pipelines: Pipelines<K>,

@@ -292,9 +292,9 @@ impl<K> Batch<'_, K> {
             Event::Deleted(Tombstone::Unknown { key: old.key().clone(), last_seen: Some(old) })
         };
         let mut changes;
+        state.version = list.version.clone();
         if state.order.is_empty() {
-            let Replacement { objects, version, .. } = list;
-            state.version = version;
+            let objects = list.objects;
             let replaced = state.fill(&objects);
             changes = replaced.into_iter().zip(objects).map(|(old, new)| change(old, new)).collect();
         } else {
@@ -303,8 +303,7 @@ impl<K> Batch<'_, K> {
             let absent = |key: &&ObjectKey| list.covers(key) && !listed.contains(key.as_str());
             let gone: Vec<ObjectKey> = state.order.keys().filter(absent).cloned().collect();
             drop(listed);
-            let Replacement { objects, version, .. } = list;
-            state.version = version;
+            let objects = list.objects;
             changes = Vec::with_capacity(gone.len() + objects.len());
             changes.extend(gone.iter().filter_map(|key| state.remove(key)).map(gone_from));
             changes.extend(objects.into_iter().map(|new| change(state.insert(new.clone(), None), new)));

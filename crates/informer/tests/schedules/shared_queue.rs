@@ -10,7 +10,7 @@ use shuttle::{
 
 use crate::{
     check,
-    queue::InOrderFifo,
+    queue::{InOrderFifo, Queue as _},
     shared::SharedQueue,
     support::{mk, show_deltas},
     sync::{Arc, Mutex},
@@ -99,5 +99,23 @@ fn a_batch_that_fails_comes_again_before_anything_else() {
         consume(&queue, &log);
         producer.join().unwrap();
         assert_eq!(*log.lock().unwrap(), ["~a@1", "#1", "~a@2", "~a@3"]);
+    });
+}
+
+#[test]
+fn c07_an_event_that_comes_late_is_taken_out_with_the_version_that_was_reached_before_it() {
+    check(|| {
+        let queue: Queue = SharedQueue::new(InOrderFifo::new());
+        let consumer = thread::spawn({
+            let queue = queue.clone();
+            move || block_on(async { queue.pop(256).await.map(|batch| show_deltas(&batch)) })
+        });
+        queue
+            .push(|queue| {
+                queue.updated(mk("a", 99));
+                queue.bookmark(100.into());
+            })
+            .unwrap();
+        assert_eq!(consumer.join().unwrap().as_deref(), Some("~a@99 #100"));
     });
 }

@@ -279,31 +279,35 @@ informer::projection!(Counted of ConfigMap);
 
 #[tokio::test(start_paused = true)]
 async fn what_only_a_snapshot_had_goes_with_it() {
-    let (server, alive) = (MemorySource::new(), Arc::new(()));
-    for name in 0..1_000 {
-        let metadata = ObjectMeta { name: Some(format!("o{name}")), ..ObjectMeta::default() };
-        server.put(Counted { metadata, _alive: Arc::clone(&alive) }).unwrap();
+    for shared in [true, false] {
+        let (server, alive) = (MemorySource::new(), Arc::new(()));
+        for name in 0..1_000 {
+            let metadata = ObjectMeta { name: Some(format!("o{name}")), ..ObjectMeta::default() };
+            server.put(Counted { metadata, _alive: Arc::clone(&alive) }).unwrap();
+        }
+        let (builder, stop) = (SharedInformer::builder(server.clone()), CancellationToken::new());
+        let (store, running) = if shared {
+            let (informer, stop) = (builder.build().unwrap(), stop.clone());
+            (informer.store(), tokio::spawn(async move { informer.run(stop).await.unwrap() }))
+        } else {
+            let informer = builder.build_unshared(Handler::new()).unwrap();
+            (informer.store(), tokio::spawn(informer.run(stop.clone())))
+        };
+        seconds(5).await;
+        let snapshot = store.snapshot();
+        // A list brings all of it in one step.
+        server.break_watches();
+        for name in 0..900 {
+            server.delete(&key(&format!("o{name}")));
+        }
+        server.compact();
+        seconds(5).await;
+        assert_eq!((store.len(), snapshot.len()), (100, 1_000));
+        drop(snapshot);
+        seconds(5).await;
+        let left = server.objects().len();
+        assert_eq!(Arc::strong_count(&alive), left + 1, "what is left, and ours (shared: {shared})");
+        stop.cancel();
+        running.await.unwrap();
     }
-    let informer = SharedInformer::builder(server.clone()).build().unwrap();
-    let stop = CancellationToken::new();
-    let running = tokio::spawn({
-        let (informer, stop) = (informer.clone(), stop.clone());
-        async move { informer.run(stop).await }
-    });
-    informer.wait_until_synced(MINUTE).await.unwrap();
-    let snapshot = informer.store().snapshot();
-    // A list brings all of it in one step.
-    server.break_watches();
-    for name in 0..900 {
-        server.delete(&key(&format!("o{name}")));
-    }
-    server.compact();
-    seconds(5).await;
-    assert_eq!((informer.store().len(), snapshot.len()), (100, 1_000));
-    drop(snapshot);
-    seconds(5).await;
-    let left = server.objects().len();
-    assert_eq!(Arc::strong_count(&alive), left + 1, "what is left, and ours");
-    stop.cancel();
-    running.await.unwrap().unwrap();
 }

@@ -127,3 +127,30 @@ async fn c12_an_unshared_informer_says_what_is_wrong_too() {
     stop.cancel();
     running.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn c23_c33_an_unshared_informer_of_several_namespaces_knows_each_of_them() {
+    for queue in QUEUES {
+        let (good, late, log) = (server(&["a/x"]), server(&["b/x"]), Log::default());
+        late.fail_next_lists(20, forbidden());
+        let informer = SharedInformer::builder(good.scoped("a"))
+            .source(late.scoped("b"))
+            .queue(queue)
+            .streaming(false)
+            .seed(1)
+            .build_unshared(log.handler())
+            .unwrap();
+        let (store, progress, stop) = (informer.store(), informer.progress(), CancellationToken::new());
+        let running = tokio::spawn(informer.run(stop.clone()));
+        settle().await;
+        put(&good, "a/y");
+        settle().await;
+        assert_eq!(log.take(), "*a/x@2 +a/y@3", "{queue:?}");
+        assert!(store.snapshot().resource_version().is_unset(), "{queue:?}: one namespace has no version yet");
+        progress.wait_until_synced(30 * MINUTE).await.unwrap();
+        assert_eq!(log.take(), "*b/x@2", "{queue:?}: the first list of its namespace");
+        assert_eq!(store.snapshot().resource_version().to_string(), "2", "{queue:?}: the lesser of 3 and 2");
+        stop.cancel();
+        running.await.unwrap();
+    }
+}
