@@ -133,7 +133,7 @@ pub(super) async fn run(&Shape { handlers, objects, updates }: &Shape) -> Result
     });
     informer.wait_until_synced(Duration::from_secs(60)).await?;
     for registration in &registrations {
-        registration.wait_until_synced().await?;
+        registration.wait_until_synced(Duration::MAX).await?;
     }
     let this = Usage::of(std::process::id());
     let (cpu, began) = (this.cpu()?, Instant::now());

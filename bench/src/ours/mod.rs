@@ -144,7 +144,7 @@ impl<K: Kind> Running<K> {
             async move { informer.run(stop).await }
         });
         informer.wait_until_synced(SYNC_WITHIN).await?;
-        handler.wait_until_synced().await?;
+        handler.wait_until_synced(Duration::MAX).await?;
         println!("synced {}", informer.store().len());
         Ok(Self { informer, handler, stop, task })
     }

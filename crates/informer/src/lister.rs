@@ -50,6 +50,7 @@ struct ResourceName {
 /// There is no such object in the cache. It may be on the server: the cache is a little behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {key:?} not found in the cache", qualified_name(plural, group))]
+#[non_exhaustive]
 pub struct NotFound {
     /// The API group of the resource, empty for the core group.
     pub group: String,

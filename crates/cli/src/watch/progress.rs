@@ -85,9 +85,9 @@ impl Drop for Progress {
 pub(super) fn doing(health: &Health) -> String {
     let Some(source) = health.sources.first() else { return health.to_string() };
     let verb = match source.phase {
-        Phase::Idle | Phase::Listing | Phase::Streaming => "listing",
         Phase::Watching => "watching",
         Phase::Waiting => "waiting for",
+        _ => "listing",
     };
     match source.received {
         0 => format!("{verb} {}", printable(&source.description)),

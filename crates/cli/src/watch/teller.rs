@@ -70,7 +70,7 @@ impl<'a> Teller<'a> {
         loop {
             tokio::select! {
                 biased;
-                Ok(()) = registration.wait_until_synced(), if !self.synced => self.sync().await?,
+                Ok(()) = registration.wait_until_synced(Duration::MAX), if !self.synced => self.sync().await?,
                 _ = looks.tick() => self.look().await?,
                 notice = events.next() => {
                     let Some(notice) = notice else { return Ok(()) };

@@ -3,6 +3,7 @@
 use std::{
     future::{Future, ready},
     hash::Hash,
+    time::Duration,
 };
 
 use futures_util::future::try_join_all;
@@ -115,7 +116,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Fed<T> {
 
     /// Waits until all that exists is in the queue.
     pub(super) async fn synced(&self) -> Result<(), HandlerSyncError> {
-        try_join_all(self.registrations.iter().map(Registration::wait_until_synced)).await.map(drop)
+        let each =
+            self.registrations.iter().map(|registration| registration.wait_until_synced(Duration::MAX));
+        try_join_all(each).await.map(drop)
     }
 }
 

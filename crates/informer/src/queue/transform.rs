@@ -37,6 +37,7 @@ pub struct Transform<K>(Arc<Function<K>>);
 /// A transform refused an object, or panicked at it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the transform failed for {key}: {message}")]
+#[non_exhaustive]
 pub struct TransformError {
     /// The object.
     pub key: ObjectKey,

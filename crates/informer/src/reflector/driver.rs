@@ -386,12 +386,7 @@ where
     }
 
     /// What cannot be used stays in the cache as it was, unless it is gone.
-    fn apply_unusable(
-        &mut self,
-        change: WatchChange,
-        unusable: Unusable,
-        reached: Option<ResourceVersion>,
-    ) {
+    fn apply_unusable(&mut self, change: WatchChange, unusable: Unusable, reached: Option<ResourceVersion>) {
         let version = reached.unwrap_or_else(|| unusable.version.clone());
         match (change, unusable.key.clone()) {
             (WatchChange::Deleted, Some(key)) => {

@@ -14,7 +14,8 @@ mod settings;
 
 pub use crate::backoff::Backoff;
 pub use driver::Reflector;
+pub use machine::Phase;
 #[doc(hidden)]
-pub use machine::{Action, Input, Machine, Phase};
+pub use machine::{Action, Input, Machine};
 pub use problem::{Problem, Remedy};
 pub use settings::ReflectorSettings;

@@ -3,12 +3,13 @@
 use std::{
     fmt,
     sync::{Mutex, PoisonError, Weak},
+    time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{delivery, inbox::Inbox};
-use crate::sync::Arc;
+use crate::{sync::Arc, until};
 
 /// A handler that was added to an informer. It is cheap to clone (an `Arc`).
 ///
@@ -20,7 +21,7 @@ pub struct Registration {
     pending: Weak<dyn PendingHandlers>,
 }
 
-/// Why a handler will never be synced.
+/// Why a handler is not synced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandlerSyncError {
@@ -35,6 +36,18 @@ pub enum HandlerSyncError {
     Removed {
         /// The handler's name.
         handler: String,
+    },
+    /// It has not happened in the time that was given.
+    #[error(
+        "handler {handler:?} has not heard of all that existed after {within:?} (events waiting for it: {pending})"
+    )]
+    TimedOut {
+        /// The handler's name.
+        handler: String,
+        /// How long was waited.
+        within: Duration,
+        /// How many events wait for the handler.
+        pending: usize,
     },
 }
 
@@ -82,12 +95,20 @@ impl Registration {
         self.member.progress.borrow().synced
     }
 
-    /// Waits for [`has_synced`](Self::has_synced).
-    pub async fn wait_until_synced(&self) -> Result<(), HandlerSyncError> {
+    /// Waits for [`has_synced`](Self::has_synced), at most so long.
+    pub async fn wait_until_synced(&self, within: Duration) -> Result<(), HandlerSyncError> {
         let mut progress = self.member.progress.subscribe();
-        let decided = progress.wait_for(|now| now.synced || now.ended.is_some()).await;
-        let now = decided.map(|now| *now).unwrap_or_default();
         let handler = || self.name().to_owned();
+        let decided = tokio::select! {
+            biased;
+            decided = progress.wait_for(|now| now.synced || now.ended.is_some()) => decided,
+            // What is later than any moment is never.
+            () = until(Instant::now().checked_add(within)) => {
+                let (handler, pending) = (handler(), self.pending());
+                return Err(HandlerSyncError::TimedOut { handler, within, pending });
+            }
+        };
+        let now = decided.map(|now| *now).unwrap_or_default();
         match now.ended {
             _ if now.synced => Ok(()),
             Some(End::Removed) => Err(HandlerSyncError::Removed { handler: handler() }),

@@ -39,9 +39,7 @@ use writer::State;
 
 pub use index::{IndexError, IndexFailure, LABEL_INDEX, NAMESPACE_INDEX};
 pub use snapshot::{Plan, Snapshot};
-#[doc(hidden)]
-pub use writer::Batch;
-pub use writer::StoreWriter;
+pub use writer::{Batch, StoreWriter};
 
 /// A reader of the cache. It is cheap to clone (an `Arc`).
 ///

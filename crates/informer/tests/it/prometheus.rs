@@ -164,7 +164,7 @@ async fn gauges_say_what_is_so_when_they_are_read_whether_or_not_anything_happen
     assert_eq!(gauge("store_objects"), r#"informer_store_objects{informer="maps"} 3"#);
     assert_eq!(gauge("handler_pending"), r#"informer_handler_pending{informer="maps",handler="slow"} 3"#);
     drop(go);
-    registration.wait_until_synced().await.unwrap();
+    registration.wait_until_synced(Duration::MAX).await.unwrap();
     assert_eq!(gauge("handler_pending"), r#"informer_handler_pending{informer="maps",handler="slow"} 0"#);
     assert_eq!(gauge("queue_depth"), r#"informer_queue_depth{informer="maps"} 0"#);
     registration.remove().await.unwrap();

@@ -131,6 +131,7 @@ pub enum Action {
 
 /// What a reflector is doing, for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// It has not begun.
     Idle,

@@ -70,7 +70,7 @@ async fn c23_a_late_handler_hears_what_exists_then_what_happens_and_is_synced_in
     assert!(!registration.has_synced(), "the last of its adds is not handled");
     assert_eq!((late.events(), registration.pending()), (2_999, 3));
     late.open(1);
-    registration.wait_until_synced().await.unwrap();
+    registration.wait_until_synced(Duration::MAX).await.unwrap();
     settle().await;
     assert_eq!(late.events(), 3_000, "synced before the later events");
     late.open(2);
@@ -95,7 +95,7 @@ async fn c23_a_handler_that_came_first_is_synced_when_the_first_list_is_handled(
     settle().await;
     assert!(empty.has_synced() && !registration.has_synced());
     first.open(1);
-    registration.wait_until_synced().await.unwrap();
+    registration.wait_until_synced(Duration::MAX).await.unwrap();
     settle().await;
     assert_eq!(first.events(), 5_000);
     first.open(10);
@@ -163,7 +163,7 @@ async fn c27_a_handler_that_was_never_started_is_removed_and_dropped_at_once() {
     assert_eq!(registration.remove().now_or_never(), Some(Ok(())));
     assert!(witness.is_gone());
     assert_eq!(
-        registration.wait_until_synced().await,
+        registration.wait_until_synced(Duration::MAX).await,
         Err(HandlerSyncError::Removed { handler: "handler-1".into() })
     );
     rig.processor.admit(&rig.store);
@@ -238,7 +238,7 @@ async fn c28_f25_a_panic_is_counted_and_the_next_event_goes_on() {
         let registration = rig.add(handler);
         rig.add(scribe(&other));
         rig.put("d", 2);
-        registration.wait_until_synced().await.unwrap();
+        registration.wait_until_synced(Duration::MAX).await.unwrap();
         settle().await;
         assert_eq!((heard(&log).as_str(), heard(&other).as_str()), ("a b c d", "*a@1 *b@1 *c@1 +d@2"));
         assert_eq!(*rig.panics.0.lock().unwrap(), ["configs/brittle"]);
@@ -352,7 +352,7 @@ async fn c30_stop_returns_after_the_last_callback_and_leaves_no_task() {
     assert!(idle.is_gone() && waiting.is_gone());
     assert!(registrations.iter().all(Registration::has_synced));
     let stopped = HandlerSyncError::Stopped { handler: newcomer.name().to_owned() };
-    assert_eq!(newcomer.wait_until_synced().await, Err(stopped));
+    assert_eq!(newcomer.wait_until_synced(Duration::MAX).await, Err(stopped));
     let refused = rig.joining.add(Handler::new().name("late")).unwrap_err();
     assert_eq!(refused, AddHandlerError::Stopped { handler: "late".into() });
     assert!(refused.to_string().contains("the informer has stopped"), "{refused}");
@@ -372,7 +372,7 @@ async fn c30_dropping_the_processor_or_the_way_in_ends_all_handlers() {
     let joining = Joining::new();
     let registration = joining.add(never.clone()).unwrap();
     drop(joining);
-    assert!(never.is_gone() && registration.wait_until_synced().await.is_err());
+    assert!(never.is_gone() && registration.wait_until_synced(Duration::MAX).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -429,7 +429,7 @@ async fn f26_handlers_come_and_go_in_a_storm_of_events() {
     rig.processor.admit(&rig.store);
     let stays = std::mem::take(&mut *stays.lock().unwrap());
     for (witness, registration) in &stays {
-        registration.wait_until_synced().await.unwrap();
+        registration.wait_until_synced(Duration::MAX).await.unwrap();
         while registration.pending() > 0 {
             tokio::task::yield_now().await;
         }

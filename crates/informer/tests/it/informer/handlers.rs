@@ -20,7 +20,9 @@ use tokio::{
 };
 
 use super::{
-    stage::{Log, QUEUES, Stage, builder, force_list, informer, put, put_with, seconds, server, settle},
+    stage::{
+        Log, MINUTE, QUEUES, Stage, builder, force_list, informer, put, put_with, seconds, server, settle,
+    },
     support::{Config, key},
     validator::Validator,
 };
@@ -115,7 +117,7 @@ async fn c23_a_late_handler_hears_first_of_what_is_there_and_then_of_every_chang
         let registration = stage.informer.add_handler(late.handler()).unwrap();
         put(&server, "a/z");
         server.delete(&key("a/y"));
-        registration.wait_until_synced().await.unwrap();
+        registration.wait_until_synced(MINUTE).await.unwrap();
         settle().await;
         assert_eq!(late.take(), "*a/x@4 *a/y@3 +a/z@5 -a/y@6");
         stage.end().await;
@@ -181,7 +183,7 @@ async fn c24_what_a_list_finds_is_told_with_what_is_known_of_it() {
             };
             stage.informer.add_handler(handler).unwrap();
             let registration = stage.informer.add_handler(log.handler()).unwrap();
-            registration.wait_until_synced().await.unwrap();
+            registration.wait_until_synced(MINUTE).await.unwrap();
             log.take();
             force_list(&server, || {
                 server.delete(&key("a/gone"));
@@ -353,11 +355,15 @@ async fn a_handler_that_blocks_its_thread_holds_up_nobody() {
     });
     let blocking = stage.informer.add_handler(blocking).unwrap();
     let quick = stage.informer.add_handler(log.handler()).unwrap();
-    quick.wait_until_synced().await.unwrap();
+    quick.wait_until_synced(MINUTE).await.unwrap();
     assert_eq!(log.take(), "*a/x@2");
-    assert!(!blocking.has_synced());
+    let late = blocking.wait_until_synced(Duration::from_millis(1)).await.unwrap_err().to_string();
+    assert!(
+        late.ends_with("has not heard of all that existed after 1ms (events waiting for it: 1)"),
+        "{late}"
+    );
     release.send(()).unwrap();
-    blocking.wait_until_synced().await.unwrap();
+    blocking.wait_until_synced(MINUTE).await.unwrap();
     stage.end().await;
 }
 

@@ -63,7 +63,7 @@ async fn stopped_before_it_starts_it_neither_lists_nor_watches() {
     informer.run(stop).await.unwrap();
     assert_eq!(server.requests(), []);
     assert!(informer.is_stopped() && !informer.has_synced() && log.take().is_empty());
-    let error = registration.wait_until_synced().await.unwrap_err();
+    let error = registration.wait_until_synced(MINUTE).await.unwrap_err();
     assert!(matches!(error, HandlerSyncError::Stopped { .. }), "{error}");
     assert_eq!(alive_tasks(), 0);
 }
@@ -128,7 +128,7 @@ async fn f29_who_waits_for_a_stopped_informer_is_told() {
     let (synced, reached) = waiting.await.unwrap();
     assert!(matches!(synced, Err(SyncError::Stopped { .. })), "{synced:?}");
     assert!(matches!(reached, Err(WaitError::Stopped { .. })), "{reached:?}");
-    assert!(matches!(registration.wait_until_synced().await, Err(HandlerSyncError::Stopped { .. })));
+    assert!(matches!(registration.wait_until_synced(MINUTE).await, Err(HandlerSyncError::Stopped { .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +140,7 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
         let holding = Arc::clone(&held);
         let handler = Handler::<ConfigMap>::new().on_add(move |_, _| drop(Arc::clone(&holding)));
         let registration = stage.informer.add_handler(handler).unwrap();
-        registration.wait_until_synced().await.unwrap();
+        registration.wait_until_synced(MINUTE).await.unwrap();
         assert_eq!(Arc::strong_count(&held), 2);
         stage.running.abort();
         settle().await;

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     handlers::Gated,
-    stage::{Log, Stage, informer, put, server, settle},
+    stage::{Log, MINUTE, Stage, informer, put, server, settle},
     support::Config,
 };
 
@@ -57,7 +57,7 @@ async fn c27_removing_drops_what_waits_and_waits_for_the_running_callback() {
     gate.add_permits(10);
     removing.await.unwrap().unwrap();
     assert_eq!(log.take(), "*a/x@2");
-    let error = registration.wait_until_synced().await.unwrap_err();
+    let error = registration.wait_until_synced(MINUTE).await.unwrap_err();
     assert!(matches!(error, HandlerSyncError::Removed { .. }), "{error}");
     stage.end().await;
 }

@@ -146,7 +146,10 @@ async fn c23_c33_an_unshared_informer_of_several_namespaces_knows_each_of_them()
         put(&good, "a/y");
         settle().await;
         assert_eq!(log.take(), "*a/x@2 +a/y@3", "{queue:?}");
-        assert!(store.snapshot().resource_version().is_unset(), "{queue:?}: one namespace has no version yet");
+        assert!(
+            store.snapshot().resource_version().is_unset(),
+            "{queue:?}: one namespace has no version yet"
+        );
         progress.wait_until_synced(30 * MINUTE).await.unwrap();
         assert_eq!(log.take(), "*b/x@2", "{queue:?}: the first list of its namespace");
         assert_eq!(store.snapshot().resource_version().to_string(), "2", "{queue:?}: the lesser of 3 and 2");

@@ -35,10 +35,7 @@ fn handlers_hear_every_change_in_order_with_what_was_before() {
         stage.note("a handler that comes later");
         let late = Heard::default();
         let registration = running.informer.add_handler(late.handler(data)).expect("it runs");
-        tokio::time::timeout(Duration::from_secs(20), registration.wait_until_synced())
-            .await
-            .expect("in time")
-            .expect("synced");
+        registration.wait_until_synced(Duration::from_secs(20)).await.expect("synced in time");
         late.tell_unordered(stage, 2).await;
         stage.note("a deletion in steps, a deletion, and an object that comes again");
         stage.make(&path, mk_held("held")).await;
