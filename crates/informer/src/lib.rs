@@ -82,6 +82,8 @@ mod lister;
 pub mod metrics;
 mod monitor;
 mod object;
+#[cfg(feature = "packed")]
+pub mod packed;
 mod pipelines;
 mod projection;
 #[cfg(feature = "prometheus")]
@@ -107,6 +109,8 @@ pub use health::{Health, SyncError};
 pub use informer_model as model;
 pub use lister::{Lister, NamespaceLister, NotFound};
 pub use object::{Object, ObjectError};
+#[cfg(feature = "packed")]
+pub use packed::Packed;
 #[doc(hidden)]
 pub use projection::__private;
 #[cfg(feature = "prometheus")]

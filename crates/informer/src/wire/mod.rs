@@ -209,6 +209,38 @@ impl<K: Resource + DeserializeOwned> Wire<K> {
     }
 }
 
+/// Decodes one object by itself, as it was kept.
+#[cfg(feature = "packed")]
+pub(crate) fn decode<T: DeserializeOwned>(frame: Frame<'_>) -> Result<T, String> {
+    let bytes = frame.bytes;
+    match frame.codec {
+        Codec::Json => serde_json::from_slice(bytes).map_err(|error| error_path::describe(&error, bytes)),
+        Codec::Protobuf => ProtobufObject::new(bytes)
+            .and_then(|object| match object.decode() {
+                Err(error) if error.kind == ProtobufErrorKind::Depth => {
+                    deep::with_stack(PROTOBUF_DEPTH, || object.any_depth().decode())
+                }
+                outcome => outcome,
+            })
+            .map_err(|error| error.to_string()),
+    }
+}
+
+/// What one object by itself says it is: `v1/Pod`; empty if it does not say so.
+#[cfg(feature = "packed")]
+pub(crate) fn kind_of(frame: Frame<'_>) -> String {
+    let named = |api_version: &str, kind: &str| [api_version, "/", kind].concat();
+    match frame.codec {
+        Codec::Json => match skim::types(frame.bytes) {
+            [Some(api_version), Some(kind)] => named(&api_version, &kind),
+            _ => String::new(),
+        },
+        Codec::Protobuf => ProtobufObject::new(frame.bytes)
+            .map(|object| named(object.api_version(), object.kind()))
+            .unwrap_or_default(),
+    }
+}
+
 fn item<K>(object: Result<Object<K>, String>, bytes: &[u8], skim: &Skim<'_>) -> ListItem<K> {
     match object {
         Ok(object) => ListItem::Object(object),

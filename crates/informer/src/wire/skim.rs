@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
     collections::BTreeMap,
     hash::{BuildHasher, Hasher},
     mem,
@@ -51,7 +52,7 @@ pub(super) enum LabelsOnWire<'a> {
 impl LabelsOnWire<'_> {
     /// What is no map of texts is an error of the type that is decoded, if it looks at labels at all.
     pub(super) fn read(&self) -> Labels {
-        match self {
+        let labels = match self {
             Self::None => Labels::default(),
             Self::Pairs(pairs) => pairs.iter().copied().collect(),
             Self::Json(json) => serde_json::from_slice::<Option<BTreeMap<Cow<'_, str>, Cow<'_, str>>>>(json)
@@ -59,8 +60,29 @@ impl LabelsOnWire<'_> {
                 .flatten()
                 .map(|map| map.into_iter().collect())
                 .unwrap_or_default(),
-        }
+        };
+        shared(labels)
     }
+}
+
+thread_local! {
+    /// Labels that were read lately. Pods of one ReplicaSet have the same, and lie side by side in a list.
+    static RECENT: RefCell<Vec<Labels>> = RefCell::new(vec![Labels::default(); 256]);
+}
+
+/// The same labels, in one text with those of an object that came shortly before, if these were the same.
+fn shared(labels: Labels) -> Labels {
+    RECENT.with_borrow_mut(|recent| {
+        let slot = HASHES.hash_one(&labels) as usize % recent.len();
+        match recent.get_mut(slot) {
+            Some(same) if *same == labels => same.clone(),
+            Some(other) => {
+                other.clone_from(&labels);
+                labels
+            }
+            None => labels,
+        }
+    })
 }
 
 /// What there is to know about an event of a watch.
@@ -87,6 +109,21 @@ pub(crate) fn metadata_of(json: &[u8]) -> Option<Range<usize>> {
         None
     });
     found
+}
+
+/// The apiVersion and kind of an object, without looking at more of it than that takes.
+#[cfg(feature = "packed")]
+pub(super) fn types(json: &[u8]) -> [Option<Cow<'_, str>>; 2] {
+    let (mut api_version, mut kind) = (None, None);
+    Cursor::new(json).members(|cursor, name| {
+        match name {
+            "apiVersion" => api_version = cursor.text()?,
+            "kind" => kind = cursor.text()?,
+            _ => cursor.pass()?,
+        }
+        (api_version.is_none() || kind.is_none()).then_some(())
+    });
+    [api_version, kind]
 }
 
 /// Skims an object in protobuf, which says itself what it is or is an item of a list.

@@ -13,6 +13,7 @@ mod leader;
 mod lister;
 mod memory_source;
 mod metadata;
+mod packed;
 mod projection;
 mod prometheus;
 mod protobuf;

@@ -11,9 +11,7 @@ use futures_util::future::BoxFuture;
 use informer::{
     KubeListWatch, RawObject, SharedInformer,
     discovery::Discovery,
-    source::{
-        ListItem, ListOptions, ListStream, ListWatch, SourceError, WatchItem, WatchStream, WireOptions,
-    },
+    source::{ListOptions, ListStream, ListWatch, SourceError, WatchItem, WatchStream, WireOptions},
 };
 use informer_apiserver::{ApiServer, DemoCluster};
 use informer_model::{complete_fields, encode_protobuf, encode_watch_event};
@@ -21,7 +19,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use serde_json::{Value, json};
 
 use crate::support::{
-    canned::{Canned, events, lines, list, watch},
+    canned::{Canned, events, lines, list, objects, watch},
     validator::Validator,
 };
 
@@ -30,14 +28,6 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 fn json() -> WireOptions {
     WireOptions::default().json()
-}
-
-fn objects<K: Clone>(items: &[ListItem<K>]) -> Vec<informer::Object<K>> {
-    let objects = items.iter().filter_map(|item| match item {
-        ListItem::Object(object) => Some(object.clone()),
-        _ => None,
-    });
-    objects.collect()
 }
 
 /// Protobuf cannot tell an empty list from none.

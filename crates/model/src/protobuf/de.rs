@@ -15,7 +15,8 @@ use serde::{
 };
 
 use super::{
-    JSON_TEXT,
+    JSON_TEXT, OBJECT_BYTES,
+    envelope::write_envelope,
     error::{Failure, ProtobufErrorKind as Kind, failure},
     form, json,
     schema::{Absent, Count, Field, Form, Message, MessageId, SCHEMA, Type},
@@ -92,6 +93,8 @@ pub(super) struct Object<'a, 's> {
     pub(super) body: Reader<'a>,
     pub(super) message: MessageId,
     pub(super) types: Option<Types<'a>>,
+    /// What its envelope says; nothing of a message inside an object.
+    pub(super) envelope: Types<'a>,
     pub(super) context: Context<'s>,
 }
 
@@ -114,18 +117,23 @@ impl<'de> Deserializer<'de> for Object<'de, '_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Failure> {
-        if name == JSON_TEXT {
-            // The next object is about as long as this one.
-            let mut text = SCRATCH.take();
-            text.clear();
-            json::Text(&mut text).deserialize(self)?;
-            let visited = visitor.visit_bytes(&text);
-            if text.capacity() <= KEPT_SCRATCH {
-                SCRATCH.set(text);
-            }
-            return visited;
+        let write = match name {
+            JSON_TEXT => |object: Self, text: &mut Vec<u8>| json::Text(text).deserialize(object),
+            OBJECT_BYTES => |object: Self, bytes: &mut Vec<u8>| {
+                let managed_fields = object.context.bounds.managed_fields;
+                write_envelope(object.envelope, object.body, managed_fields, bytes)
+            },
+            _ => return visitor.visit_newtype_struct(self),
+        };
+        // The next object is about as long as this one.
+        let mut written = SCRATCH.take();
+        written.clear();
+        write(self, &mut written)?;
+        let visited = visitor.visit_bytes(&written);
+        if written.capacity() <= KEPT_SCRATCH {
+            SCRATCH.set(written);
         }
-        visitor.visit_newtype_struct(self)
+        visited
     }
 
     forward_to_deserialize_any! {
@@ -206,7 +214,7 @@ impl<'a> Level<'a> {
 
 impl<'a, 's> Fields<'a, 's> {
     fn of(object: Object<'a, 's>) -> Result<Self, Failure> {
-        let Object { body, message, types, context } = object;
+        let Object { body, message, types, context, .. } = object;
         let level = Level::new(body, message);
         let context =
             context.deeper(body.position()).map_err(|e| e.within(0, || level.message.full_name()))?;
@@ -481,9 +489,13 @@ fn one<'de, V: Visitor<'de>>(
         Type::Message(id) => {
             let body = reader.delimited()?;
             match SCHEMA.message(id).form {
-                Form::Object => {
-                    visitor.visit_map(Fields::of(Object { body, message: id, types: None, context })?)
-                }
+                Form::Object => visitor.visit_map(Fields::of(Object {
+                    body,
+                    message: id,
+                    types: None,
+                    envelope: [""; 2],
+                    context,
+                })?),
                 _ => form::visit(body, id, context, visitor),
             }
         }
@@ -509,6 +521,7 @@ fn zero<'de, V: Visitor<'de>>(
                     body: nothing,
                     message: id,
                     types: None,
+                    envelope: [""; 2],
                     context,
                 })?),
                 _ => form::visit(nothing, id, context, visitor),

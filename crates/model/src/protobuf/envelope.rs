@@ -1,14 +1,20 @@
 //! Around every object: four bytes, and a message that names apiVersion and kind.
 
+use std::mem;
+
 use serde::de::{Deserializer, Visitor};
 use serde_json::Value;
 
 use super::{
-    de::{Context, Object},
+    de::{Context, MANAGED_FIELDS, Object, Types},
+    encode::Writer,
     error::{Failure, ProtobufErrorKind as Kind, failure},
     schema::{MessageId, SCHEMA},
     wire::{Reader, Tag, WireType},
 };
+
+/// The field in which every kind has its metadata.
+pub(super) const METADATA: u32 = 1;
 
 /// What every object begins with.
 pub(super) const PREFIX: [u8; 4] = *b"k8s\0";
@@ -114,7 +120,8 @@ impl<'a> Envelope<'a> {
         let Self { api_version, kind, raw: body, .. } = *self;
         match self.message()? {
             Some(message) => {
-                Object { body, message, types: Some([api_version, kind]), context }.deserialize_any(visitor)
+                let envelope = [api_version, kind];
+                Object { body, message, types: Some(envelope), envelope, context }.deserialize_any(visitor)
             }
             None => self
                 .json()?
@@ -136,5 +143,51 @@ impl<'a> Envelope<'a> {
             }
         }
         Ok(Value::Object(object))
+    }
+}
+
+/// Puts an object into an envelope, with or without its `managedFields`.
+pub(super) fn write_envelope(
+    [api_version, kind]: Types<'_>,
+    object: Reader<'_>,
+    managed_fields: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let mut writer = Writer::behind(mem::take(out));
+    writer.bytes.extend_from_slice(&PREFIX);
+    writer.within(1, |writer| {
+        writer.delimited(1, api_version.as_bytes());
+        writer.delimited(2, kind.as_bytes());
+    });
+    writer.message(2, |writer| {
+        copy(object, writer, |tag, mut value, writer| {
+            if managed_fields || tag.number != METADATA || tag.wire != WireType::Delimited {
+                return Ok(false);
+            }
+            let metadata = value.delimited()?;
+            let is_left_out = |tag: Tag| tag.number == u32::from(MANAGED_FIELDS);
+            writer.message(1, |writer| copy(metadata, writer, |tag, _, _| Ok(is_left_out(tag))))?;
+            Ok(true)
+        })
+    })?;
+    *out = writer.bytes;
+    Ok(())
+}
+
+/// Copies the fields of a message as they are, but for those that `instead` takes care of.
+fn copy<'a>(
+    mut message: Reader<'a>,
+    writer: &mut Writer,
+    mut instead: impl FnMut(Tag, Reader<'a>, &mut Writer) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    loop {
+        let before = message.rest();
+        let Some(tag) = message.tag()? else { return Ok(()) };
+        let value = message;
+        message.skip(tag)?;
+        if !instead(tag, value, writer)? {
+            let field = before.get(..before.len() - message.rest().len()).unwrap_or_default();
+            writer.bytes.extend_from_slice(field);
+        }
     }
 }

@@ -37,6 +37,10 @@ const DEPTH_LIMIT: usize = 100;
 /// on the way, without anything in between.
 pub const JSON_TEXT: &str = "informer_model::JSON_TEXT";
 
+/// A newtype of this name is decoded from the object itself, as bytes: in protobuf, in an envelope, without
+/// `managedFields` unless they are [kept](ProtobufObject::keep_managed_fields). From JSON it is a newtype like any other.
+pub const OBJECT_BYTES: &str = "informer_model::OBJECT_BYTES";
+
 /// Reads an object as `application/vnd.kubernetes.protobuf` has it: the bytes `6b 38 73 00` and an envelope
 /// that names its apiVersion and kind.
 ///

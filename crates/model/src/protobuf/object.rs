@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{
     DEPTH_LIMIT, ProtobufError,
     de::{Bounds, Context, MANAGED_FIELDS, Object},
-    envelope::Envelope,
+    envelope::{Envelope, METADATA},
     error::{Failure, ProtobufErrorKind as Kind, failure},
     order::ordered,
     schema::{MessageId, SCHEMA},
@@ -16,9 +16,6 @@ use super::{
 
 /// So deep any stack can go: as deep as `serde_json` goes by itself, in which a message takes about two levels.
 const USUAL_DEPTH: usize = 50;
-
-/// The field in which every kind has its metadata.
-const METADATA: u32 = 1;
 
 /// An object in protobuf that is not decoded yet.
 ///
@@ -141,7 +138,8 @@ impl<'a> ProtobufObject<'a> {
     fn read_message<T: DeserializeOwned>(&self, body: Reader<'_>, message: MessageId) -> Result<T, Failure> {
         let bounds = Bounds::new(body.rest().len(), self.depth, self.managed_fields);
         let types = self.types.then_some([self.envelope.api_version, self.envelope.kind]);
-        T::deserialize(Object { body, message, types, context: Context::new(&bounds) })
+        let envelope = [self.envelope.api_version, self.envelope.kind];
+        T::deserialize(Object { body, message, types, envelope, context: Context::new(&bounds) })
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use informer::source::{ListItem, ListOptions, ListWatch, SourceError, WatchItem};
+use informer::{
+    Object,
+    source::{ListItem, ListOptions, ListWatch, SourceError, WatchItem},
+};
 
 /// An answer. Without a length: the end of the connection is the end of the body.
 #[derive(Clone)]
@@ -125,6 +128,15 @@ async fn drain<T>(
         }
     }
     (items, None)
+}
+
+/// The objects of a list.
+pub(crate) fn objects<K>(items: &[ListItem<K>]) -> Vec<Object<K>> {
+    let objects = items.iter().filter_map(|item| match item {
+        ListItem::Object(object) => Some(object.clone()),
+        _ => None,
+    });
+    objects.collect()
 }
 
 /// A line for each item of a list: `shop/web-0@7`, `! shop/web-1`, `end 8`.

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use error::{ProtobufEncodeError, ProtobufEncodeErrorKind};
 use visitor::One;
-use writer::Writer;
+pub(super) use writer::Writer;
 
 use super::{
     envelope::PREFIX,

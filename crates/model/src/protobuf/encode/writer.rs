@@ -7,8 +7,8 @@ use crate::protobuf::schema::{Count, Field, Form, Message, SCHEMA, Type};
 
 /// Appends fields to a message.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
-    pub(super) bytes: Vec<u8>,
+pub(in crate::protobuf) struct Writer {
+    pub(in crate::protobuf) bytes: Vec<u8>,
     /// The fields of the messages that are being read, the innermost last.
     pub(super) parts: Vec<Part>,
     /// Where parts are put into order.
@@ -26,6 +26,11 @@ pub(super) struct Part {
 }
 
 impl Writer {
+    /// Writes behind these bytes.
+    pub(in crate::protobuf) fn behind(bytes: Vec<u8>) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -49,7 +54,7 @@ impl Writer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn delimited(&mut self, field: u16, value: &[u8]) {
+    pub(in crate::protobuf) fn delimited(&mut self, field: u16, value: &[u8]) {
         self.length(field, value.len());
         self.bytes.extend_from_slice(value);
     }
@@ -62,7 +67,7 @@ impl Writer {
 
     /// A message in a field. Its length is put before it when it is known; for most it takes the one byte that is
     /// left free.
-    pub(super) fn message<E>(
+    pub(in crate::protobuf) fn message<E>(
         &mut self,
         field: u16,
         write: impl FnOnce(&mut Self) -> Result<(), E>,
@@ -84,7 +89,7 @@ impl Writer {
     }
 
     /// A message that can be written without reading.
-    pub(super) fn within(&mut self, field: u16, write: impl FnOnce(&mut Self)) {
+    pub(in crate::protobuf) fn within(&mut self, field: u16, write: impl FnOnce(&mut Self)) {
         let Ok(()) = self.message(field, |writer| {
             write(writer);
             Ok::<(), std::convert::Infallible>(())
@@ -99,7 +104,7 @@ impl Writer {
 
     /// Makes one message of the parts from `first_part` on, whose bytes are those from `start` on.
     pub(super) fn arrange(&mut self, field: u16, message: &Message, start: usize, first_part: usize) {
-        let mut ordered = Self { bytes: std::mem::take(&mut self.spare), ..Self::default() };
+        let mut ordered = Self::behind(std::mem::take(&mut self.spare));
         ordered.bytes.clear();
         ordered.within(field, |ordered| ordered.fields(message, &self.parts[first_part..], &self.bytes));
         self.bytes.truncate(start);

@@ -11,7 +11,7 @@ mod message;
 mod objects;
 mod rules;
 
-use informer_model::{JSON_TEXT, ProtobufObject, decode_protobuf};
+use informer_model::{JSON_TEXT, OBJECT_BYTES, ProtobufObject, decode_protobuf};
 use message::Message;
 use objects::objects;
 use serde_json::Value;
@@ -34,27 +34,35 @@ fn objects_are_what_kubernetes_writes_as_json() {
             decode_protobuf(&object.protobuf).unwrap_or_else(|error| panic!("{}: {error}", object.name));
         assert_eq!(decoded, object.json, "{}", object.name);
         let read = ProtobufObject::new(&object.protobuf).unwrap();
-        let Text(text) = read.keep_managed_fields().decode().unwrap();
+        let Written::<true>(text) = read.keep_managed_fields().decode().unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), object.json, "{}", object.name);
+        let Written::<false>(whole) = read.keep_managed_fields().decode().unwrap();
+        assert_eq!(decode_protobuf(&whole).unwrap(), object.json, "{}", object.name);
+        let Written::<false>(bytes) = read.decode().unwrap();
+        let mut unmanaged = object.json;
+        if let Some(metadata) = unmanaged.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        assert_eq!(decode_protobuf(&bytes).unwrap(), unmanaged, "{}", object.name);
     }
 }
 
-/// The JSON of an object, as it is written without anything in between.
-struct Text(Vec<u8>);
+/// An object as it is written without anything in between, as JSON or in protobuf again.
+struct Written<const JSON: bool>(Vec<u8>);
 
-impl<'de> serde::Deserialize<'de> for Text {
+impl<'de, const JSON: bool> serde::Deserialize<'de> for Written<JSON> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl serde::de::Visitor<'_> for Bytes {
-            type Value = Text;
+        struct Bytes<const JSON: bool>;
+        impl<const JSON: bool> serde::de::Visitor<'_> for Bytes<JSON> {
+            type Value = Written<JSON>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("JSON")
+                f.write_str("an object")
             }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
-                Ok(Text(bytes.to_vec()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Written<JSON>, E> {
+                Ok(Written(bytes.to_vec()))
             }
         }
-        deserializer.deserialize_newtype_struct(JSON_TEXT, Bytes)
+        deserializer.deserialize_newtype_struct(if JSON { JSON_TEXT } else { OBJECT_BYTES }, Bytes::<JSON>)
     }
 }
 
