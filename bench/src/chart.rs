@@ -7,10 +7,10 @@ use std::fmt::Write;
 use crate::{
     figures::{Column, Figures, MEMORY, Of, Place, SYNC_CPU, Table, WIRE},
     report::number,
-    scenario::{self, CLIENT_GO, KUBE_RS, METADATA, RAW, Scenario, TYPED},
+    scenario::{self, CLIENT_GO, KUBE_RS, METADATA, PACKED, Scenario, TYPED},
 };
 
-pub(crate) const ROWS: [&str; 5] = [CLIENT_GO, KUBE_RS, TYPED, RAW, METADATA];
+pub(crate) const ROWS: [&str; 5] = [CLIENT_GO, KUBE_RS, TYPED, PACKED, METADATA];
 pub(crate) const COLUMNS: [Column; 3] = [SYNC_CPU, MEMORY, WIRE];
 
 /// Room for the names, a column, its longest bar, what is above the bars, and a bar with its distance to the next one.

@@ -3,10 +3,10 @@
 use crate::{
     figures::{
         BUSY_WALL, Column, EARLY, EVENT_CPU, FANOUT, FEW_CPU, FEW_MEMORY, Figures, LABEL_WALL, LABELS, LATE,
-        LIST_WALL, MANY_CPU, MANY_MEMORY, MEMORY, Of, PAIR_WALL, PEAK, Place, SINGLE, SYNC_CPU, SYNC_WALL,
-        Table, WRITE_ALONE, WRITE_BESIDE,
+        LIST_WALL, MANY_CPU, MANY_MEMORY, MEMORY, Of, PAIR_WALL, PEAK, Place, SERVER_CPU, SINGLE, SYNC_CPU,
+        SYNC_WALL, Table, WIRE, WRITE_ALONE, WRITE_BESIDE,
     },
-    scenario::{METADATA, OURS, PROJECTION, RAW, TYPED, TYPED_PAGED},
+    scenario::{FIELDS, METADATA, OURS, PACKED, PROJECTION, RAW, TYPED, TYPED_PAGED},
 };
 
 /// Something to be reached.
@@ -55,12 +55,21 @@ pub(crate) fn goals(figures: &Figures) -> Vec<Goal> {
     };
     let value = |table, who, column, of| figures.value(Place { table, who, column }, of);
     let ratio = |table, who, column: Column| move |of: Of| figures.ratio(Place { table, who, column }, of);
-    add("sync CPU, raw", 0.25, Must::Aim, &ratio(Table::Sync, RAW, SYNC_CPU));
-    add("sync wall clock, raw", 1.0, Must::Aim, &ratio(Table::Sync, RAW, SYNC_WALL));
-    add("memory after sync, raw", 0.10, Must::Aim, &ratio(Table::Sync, RAW, MEMORY));
-    add("memory after sync, typed", 1.0, Must::Aim, &ratio(Table::Sync, TYPED, MEMORY));
+    for (what, limit, who, column) in [
+        ("sync CPU, packed", 0.25, PACKED, SYNC_CPU),
+        ("sync CPU, typed", 0.60, TYPED, SYNC_CPU),
+        ("sync CPU, projection", 0.15, PROJECTION, SYNC_CPU),
+        ("sync wall clock, packed", 1.0, PACKED, SYNC_WALL),
+        ("API server CPU for the sync, packed", 1.05, PACKED, SERVER_CPU),
+        ("bytes on the wire, packed", 1.1, PACKED, WIRE),
+        ("memory after sync, packed", 0.10, PACKED, MEMORY),
+        ("memory after sync, projection, metadata dropped", 0.10, FIELDS, MEMORY),
+        ("memory after sync, typed", 2.0, TYPED, MEMORY),
+    ] {
+        add(what, limit, Must::Aim, &ratio(Table::Sync, who, column));
+    }
     add("peak of memory / memory after, the worst of ours", 1.2, Must::Always, &|of| {
-        [TYPED_PAGED, TYPED, RAW, PROJECTION, METADATA]
+        [TYPED_PAGED, TYPED, RAW, PACKED, PROJECTION, FIELDS, METADATA]
             .into_iter()
             .map(|who| Some(value(Table::Sync, who, PEAK, of)? / value(Table::Sync, who, MEMORY, of)?))
             .try_fold(0.0, |worst: f64, ratio| Some(worst.max(ratio?)))
@@ -68,7 +77,7 @@ pub(crate) fn goals(figures: &Figures) -> Vec<Goal> {
     add("memory after many relists / after a tenth of them", 1.1, Must::Always, &|of| {
         Some(value(Table::Relists, OURS, LATE, of)? / value(Table::Relists, OURS, EARLY, of)?)
     });
-    add("CPU per watch event, raw", 0.25, Must::Aim, &ratio(Table::Watch, RAW, EVENT_CPU));
+    add("CPU per watch event, packed", 0.20, Must::Aim, &ratio(Table::Watch, PACKED, EVENT_CPU));
     add("CPU per watch event, typed", 0.5, Must::Aim, &ratio(Table::Watch, TYPED, EVENT_CPU));
     let fanout = [("CPU per event, 1 handler", 0.25), ("10 handlers", 0.1), ("100 handlers", 0.1)];
     for ((what, limit), column) in fanout.into_iter().zip(FANOUT) {
@@ -87,7 +96,8 @@ pub(crate) fn goals(figures: &Figures) -> Vec<Goal> {
     });
     let to = |table, from, to| move |of| Some(value(table, OURS, to, of)? / value(table, OURS, from, of)?);
     let busy = to(Table::Queue, PAIR_WALL, BUSY_WALL);
-    add("work queue: wall clock, 50 producers and 10 workers / one of each", 1.5, Must::InFull, &busy);
+    // Nothing fails by wall clock: how long two cores take for sixty tasks is chance.
+    add("work queue: wall clock, 50 producers and 10 workers / one of each", 1.5, Must::Aim, &busy);
     let (cpu, memory) = (to(Table::Delays, FEW_CPU, MANY_CPU), to(Table::Delays, FEW_MEMORY, MANY_MEMORY));
     add("delayed items: CPU of each, many / few", 3.0, Must::Aim, &cpu);
     add("delayed items: memory of each, many / few", 1.2, Must::InFull, &memory);
@@ -101,7 +111,7 @@ mod tests {
     #[test]
     fn a_run_fails_for_what_must_be_reached_and_not_for_an_aim() {
         let mut figures = Figures::default();
-        for (who, memory, peak) in [("theirs", 100.0, 200.0), (TYPED, 150.0, 150.0), (RAW, 50.0, 51.0)] {
+        for (who, memory, peak) in [("theirs", 100.0, 200.0), (TYPED, 250.0, 250.0), (RAW, 50.0, 51.0)] {
             figures.add(Table::Sync, who, MEMORY, memory);
             figures.add(Table::Sync, who, PEAK, peak);
         }
@@ -111,7 +121,9 @@ mod tests {
         figures.add(Table::Gateway, OURS, LIST_WALL, 11.0);
         // The peak is of all of ours.
         assert!(!goals(&figures).iter().any(|goal| goal.what.starts_with("peak")));
-        for (who, peak) in [(TYPED_PAGED, 13.0), (PROJECTION, 10.0), (METADATA, 10.0)] {
+        for (who, peak) in
+            [(TYPED_PAGED, 13.0), (PACKED, 10.0), (PROJECTION, 10.0), (FIELDS, 10.0), (METADATA, 10.0)]
+        {
             figures.add(Table::Sync, who, MEMORY, 10.0);
             figures.add(Table::Sync, who, PEAK, peak);
         }

@@ -82,7 +82,9 @@ pub(crate) const KUBE_RS: &str = "kube-rs, stream";
 pub(crate) const TYPED_PAGED: &str = "ours, typed, pages";
 pub(crate) const TYPED: &str = "ours, typed";
 pub(crate) const RAW: &str = "ours, raw";
+pub(crate) const PACKED: &str = "ours, packed";
 pub(crate) const PROJECTION: &str = "ours, projection";
+pub(crate) const FIELDS: &str = "ours, projection, metadata dropped";
 pub(crate) const METADATA: &str = "ours, metadata";
 pub(crate) const OURS: &str = "ours";
 
@@ -101,13 +103,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     row(Table::Sync, TYPED_PAGED, Program::Ours, &["sync", "--paged"]),
     row(Table::Sync, TYPED, Program::Ours, &["sync"]),
     row(Table::Sync, RAW, Program::Ours, &["sync", "--form", "raw"]),
+    row(Table::Sync, PACKED, Program::Ours, &["sync", "--form", "packed"]),
     row(Table::Sync, PROJECTION, Program::Ours, &["sync", "--form", "projection"]),
+    row(Table::Sync, FIELDS, Program::Ours, &["sync", "--form", "fields"]),
     row(Table::Sync, METADATA, Program::Ours, &["sync", "--form", "metadata"]),
     row(Table::Watch, CLIENT_GO, Program::ClientGo, &["watch"]),
     row(Table::Watch, "client-go, JSON", Program::ClientGo, &["watch", "--json"]),
     row(Table::Watch, "kube-rs", Program::KubeRs, &["watch"]),
     row(Table::Watch, TYPED, Program::Ours, &["watch"]),
     row(Table::Watch, RAW, Program::Ours, &["watch", "--form", "raw"]),
+    row(Table::Watch, PACKED, Program::Ours, &["watch", "--form", "packed"]),
     row(Table::Fanout, CLIENT_GO, Program::ClientGo, &["fanout"]),
     row(Table::Fanout, OURS, Program::Ours, &["fanout"]),
     row(Table::Labels, CLIENT_GO, Program::ClientGo, &["labels"]),

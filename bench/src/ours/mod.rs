@@ -7,6 +7,7 @@
 mod delays;
 mod fanout;
 mod labels;
+mod million;
 mod queue;
 mod reads;
 mod relists;
@@ -22,7 +23,8 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
 use informer::{
-    Handler, KubeListWatch, RawObject, Registration, SharedInformer, factory::Kind, source::ListWatch,
+    Handler, KubeListWatch, RawObject, Registration, SharedInformer, factory::Kind,
+    shared::SharedInformerBuilder, source::ListWatch,
 };
 use kube::{
     Client, Config,
@@ -73,6 +75,8 @@ pub(crate) enum Side {
     Reads(reads::Shape),
     /// List again and again: memory early and late
     Relists(relists::Shape),
+    /// Keep a million generated pods packed: memory, a list by label, updates
+    Million(million::Shape),
     /// Bring items through a work queue: CPU for each
     Queue(queue::Shape),
     /// Keep items that come in hours: CPU and memory for each
@@ -86,8 +90,12 @@ pub(crate) enum Form {
     Typed,
     /// Its JSON, as the gateway keeps it
     Raw,
+    /// As it came over the wire, compressed
+    Packed,
     /// A struct with a few fields
     Projection,
+    /// The same fields without the metadata that is beside each object anyway
+    Fields,
     /// Metadata only; the rest is not sent
     Metadata,
 }
@@ -103,6 +111,7 @@ pub(crate) async fn run(side: Side) -> Result<()> {
         Side::Labels(shape) => print(&labels::run(&shape)?),
         Side::Reads(shape) => print(&reads::run(&shape)?),
         Side::Relists(shape) => print(&relists::run(&shape).await?),
+        Side::Million(shape) => print(&million::run(&shape).await?),
         Side::Queue(shape) => print(&queue::run(&shape).await?),
         Side::Delays(shape) => print(&delays::run(&shape).await?),
     }
@@ -134,7 +143,11 @@ struct Running<K: Kind> {
 impl<K: Kind> Running<K> {
     /// Returns when the handler has heard of everything that the first list brought.
     async fn start(source: impl ListWatch<K>, streaming: bool) -> Result<Self> {
-        let informer = SharedInformer::builder(source).streaming(streaming).build()?;
+        Self::run(SharedInformer::builder(source).streaming(streaming)).await
+    }
+
+    async fn run(builder: SharedInformerBuilder<K>) -> Result<Self> {
+        let informer = builder.build()?;
         let mut heard = 0_u64;
         let handler = Handler::new().on_update(move |_, _| heard = std::hint::black_box(heard + 1));
         let handler = informer.add_handler(handler)?;

@@ -1,7 +1,7 @@
 //! Taking all pods of a cluster into memory.
 
 use anyhow::Result;
-use informer::KubeListWatch;
+use informer::{KubeListWatch, Packed, SharedInformer, queue::Transform};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Client, core::PartialObjectMeta};
 use serde::Deserialize;
@@ -31,8 +31,16 @@ pub(super) async fn run(client: Client, form: Form, streaming: bool) -> Result<(
     match form {
         Form::Typed => Running::<Pod>::start(KubeListWatch::all(client), streaming).await?.end().await,
         Form::Raw => Running::start(raw_pods(client), streaming).await?.end().await,
+        Form::Packed => {
+            Running::<Packed<Pod>>::start(KubeListWatch::all(client), streaming).await?.end().await
+        }
         Form::Projection => {
             Running::<Placed>::start(KubeListWatch::all(client), streaming).await?.end().await
+        }
+        Form::Fields => {
+            let builder = SharedInformer::<Placed>::builder(KubeListWatch::all(client));
+            let builder = builder.streaming(streaming).transform(Transform::drop_metadata());
+            Running::run(builder).await?.end().await
         }
         Form::Metadata => {
             let pods = KubeListWatch::<PartialObjectMeta<Pod>>::all(client);

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, bail};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use informer::{
-    KubeListWatch,
+    KubeListWatch, Packed,
     factory::Kind,
     model::ResourceVersion,
     source::{ListOptions, ListStream, ListWatch, SourceError, WatchChange, WatchItem, WatchStream},
@@ -26,7 +26,8 @@ pub(super) async fn run(client: Client, events: u64, form: Form) -> Result<()> {
     match form {
         Form::Typed => follow(KubeListWatch::<Pod>::all(client), events).await,
         Form::Raw => follow(raw_pods(client), events).await,
-        Form::Projection | Form::Metadata => bail!("pods are watched typed or raw"),
+        Form::Packed => follow(KubeListWatch::<Packed<Pod>>::all(client), events).await,
+        Form::Projection | Form::Fields | Form::Metadata => bail!("pods are watched typed, raw or packed"),
     }
 }
 
