@@ -1,7 +1,7 @@
 //! Objects kept as they came over the wire, compressed, and decoded when they are read.
 //!
 //! In go the bytes of one object, protobuf or JSON, while it is decoded from the wire; they are compressed at once with a
-//! [dictionary](dictionary) that was trained on objects of the same kind. Out comes the object in whatever type is asked for.
+//! dictionary that was trained on objects of the same kind. Out comes the object in whatever type is asked for.
 //! What an informer looks at all the time (key, version, labels) stands beside it in [`Object`](crate::Object) and is never
 //! unpacked.
 
