@@ -157,7 +157,7 @@ fn documents(text: &[u8], is_whole: bool, what: &str) -> Vec<Value> {
     documents
 }
 
-/// Whether this is one `Status` of this code, or the message of one of the original's routes.
+/// Whether this is one `Status` of this code, or the message of a plain list.
 fn is_failure(documents: &[Value], code: u16) -> bool {
     let [document] = documents else { return false };
     let is_text = |member: &str| document[member].as_str().is_some_and(|text| !text.is_empty());

@@ -37,7 +37,7 @@ use crate::{
 
 /// A body that is too long is read on and thrown away up to this length, so that the client, which is still
 /// sending, gets to see the answer.
-const PATIENCE: usize = 64 * 1024 * 1024;
+const MOST_DISCARDED: usize = 64 * 1024 * 1024;
 
 /// The server as a service: what a client in this process and a connection talk to.
 #[derive(Clone)]
@@ -259,7 +259,7 @@ where
         })?;
         let Ok(mut data) = frame.into_data() else { continue };
         length += data.remaining();
-        if length > PATIENCE {
+        if length > MOST_DISCARDED {
             break;
         }
         if length <= BODY_LIMIT {

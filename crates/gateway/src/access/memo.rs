@@ -172,6 +172,7 @@ mod tests {
     };
 
     use futures_util::future::join_all;
+    use informer_testing::Deadline;
     use tokio::{
         sync::{Notify, oneshot},
         time::advance,
@@ -284,7 +285,9 @@ mod tests {
         let mut stalled = Box::pin(memo.answer(mk_key(1), None, slow));
         assert!((&mut stalled).now_or_never().is_none());
         asked.notify_one();
+        let deadline = Deadline::start();
         while !known(&memo, 1).await {
+            deadline.check("the answer is known");
             tokio::task::yield_now().await;
         }
         assert_eq!(stalled.await, Ok(1));

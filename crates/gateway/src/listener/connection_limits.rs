@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_is_free_again_when_its_connection_ends() {
+    fn a_permit_is_free_again_when_its_connection_ends() {
         let connection_limits = mk_limits(2, 2);
         let first = connection_limits.take(ip("192.0.2.1"));
         let second = connection_limits.take(ip("192.0.2.2"));

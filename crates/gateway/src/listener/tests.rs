@@ -1,6 +1,7 @@
 use axum::{extract::Request as AxumRequest, routing::get};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use informer_testing::Deadline;
 use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider, pki_types::ServerName};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -216,7 +217,9 @@ async fn who_comes_too_late_is_told_so_and_gets_a_place_when_one_is_free() {
         "{answer}"
     );
     drop(holder);
+    let deadline = Deadline::start();
     while !served.get("/").await.ends_with("hello") {
+        deadline.check("a place");
         tokio::task::yield_now().await;
     }
 }
@@ -268,7 +271,9 @@ async fn a_shutdown_lets_answers_end_and_takes_nothing_new() {
     assert_eq!(served.news.recv().await, Some("begun"));
     served.shutdown.cancel();
     assert!(rest(&mut idle).await.ends_with("hello"), "an idle connection ends at once");
+    let deadline = Deadline::start();
     while TcpStream::connect(served.address).await.is_ok() {
+        deadline.check("nobody listens");
         tokio::task::yield_now().await;
     }
     served.go_on.notify_one();

@@ -82,7 +82,7 @@ async fn what_is_read_in_one_go_or_to_its_end_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_lists_of_one_caller_drive_out_his_own_only() {
+async fn many_lists_of_one_caller_displace_only_that_callers_own() {
     let (pages, ann, eve) = (Pages::default(), mk_account("ann"), mk_account("eve"));
     let hers = begin(&pages, &ann);
     let tokens: Vec<String> = (0..300).map(|_| begin(&pages, &eve)).collect();

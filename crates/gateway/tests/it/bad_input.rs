@@ -9,7 +9,7 @@ async fn still_works(stage: &Stage) {
     assert_eq!(stage.get("/core/v1/pods").await.items().len(), 5);
 }
 
-/// A failure has a JSON body: a `Status` with its own code, or the message of the original's routes.
+/// A failure has a JSON body: a `Status` with its own code, or the message of a plain list.
 #[track_caller]
 fn well_formed(answer: &Answer, what: &str) {
     assert_eq!(answer.header("content-type"), "application/json", "{what}: {}", answer.text());

@@ -279,7 +279,7 @@ impl Answer {
         message.to_owned()
     }
 
-    /// The message of an answer that must be this failure, in the shape of the original's routes: nothing else is in it.
+    /// The message of an answer that must be this failure, in the shape of the plain lists: nothing else is in it.
     #[track_caller]
     pub(crate) fn says(&self, code: u16) -> String {
         assert_eq!(self.code, code, "{}", self.beginning());

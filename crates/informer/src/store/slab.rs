@@ -112,7 +112,7 @@ impl<T: Named> Slab<T> {
         &self.view
     }
 
-    /// What is here now, for readers. When they see it, [`turn`](Self::turn) is next.
+    /// What is here now, for readers. When they see it, [`published`](Self::published) is next.
     pub(super) fn show(&mut self) -> SlabView<T> {
         let entries = self.copies.show(&self.view.entries).clone();
         SlabView { entries, ..self.view.clone() }

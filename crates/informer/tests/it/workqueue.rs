@@ -18,6 +18,7 @@ use informer::{
         default_limiter,
     },
 };
+use informer_testing::Deadline;
 use tokio::time::{Instant, advance, sleep, timeout};
 
 const NOW: Duration = Duration::ZERO;
@@ -198,7 +199,9 @@ async fn a_shutdown_frees_a_great_many_delayed_items_and_nobody_waits_for_it() {
     queue.shut_down();
     assert!(waiting.now_or_never().is_some_and(|work| work.is_none()));
     // A thread of its own drops them.
+    let deadline = Deadline::start();
     while Arc::strong_count(&alive) > 1 {
+        deadline.check("all items are dropped");
         std::thread::yield_now();
     }
 }

@@ -42,7 +42,7 @@ struct World {
     objects: BTreeMap<&'static str, Object<RawObject>>,
     /// What there was at each version.
     past: BTreeMap<u64, BTreeMap<&'static str, Object<RawObject>>>,
-    lanes: Vec<Lane>,
+    pipelines: Vec<Pipeline>,
     writer: StoreWriter<RawObject>,
     /// What the recorder has not heard yet.
     waiting: VecDeque<Event<RawObject>>,
@@ -51,14 +51,14 @@ struct World {
 
 /// The watch of one namespace, or of all.
 #[derive(Default)]
-struct Lane {
+struct Pipeline {
     reached: u64,
     /// On the way; none while the watch is broken.
     events: Option<VecDeque<(u64, Delta<RawObject>)>>,
 }
 
 impl World {
-    fn new(lanes: usize, depth: Depth) -> Self {
+    fn new(pipelines: usize, depth: Depth) -> Self {
         let (writer, store) = store::new();
         let recorder = Recorder { changes: Arc::new(Changes::new(depth)), store };
         let mut world = Self {
@@ -66,12 +66,12 @@ impl World {
             texts: 0,
             objects: BTreeMap::new(),
             past: BTreeMap::from([(10, BTreeMap::new())]),
-            lanes: (0..lanes).map(|_| Lane::default()).collect(),
+            pipelines: (0..pipelines).map(|_| Pipeline::default()).collect(),
             writer,
             waiting: VecDeque::new(),
             recorder,
         };
-        (0..lanes).for_each(|lane| world.relist(lane, 0));
+        (0..pipelines).for_each(|pipeline| world.relist(pipeline, 0));
         world.waiting.clear();
         world.changes().begin(&world.store().resource_version());
         world
@@ -85,15 +85,15 @@ impl World {
         &self.recorder.store
     }
 
-    /// The only lane, or that of the key's namespace.
-    fn lane(&self, key: &str) -> usize {
-        usize::from(key.starts_with('b')) % self.lanes.len()
+    /// The only pipeline, or that of the key's namespace.
+    fn pipeline(&self, key: &str) -> usize {
+        usize::from(key.starts_with('b')) % self.pipelines.len()
     }
 
     fn send(&mut self, key: &str, delta: Delta<RawObject>) {
         self.past.insert(self.version, self.objects.clone());
-        let (lane, version) = (self.lane(key), self.version);
-        if let Some(events) = &mut self.lanes[lane].events {
+        let (pipeline, version) = (self.pipeline(key), self.version);
+        if let Some(events) = &mut self.pipelines[pipeline].events {
             events.push_back((version, delta));
         }
     }
@@ -119,9 +119,9 @@ impl World {
         self.past.insert(self.version, self.objects.clone());
     }
 
-    fn apply(&mut self, lane: usize, deltas: Vec<Delta<RawObject>>, reached: u64) {
-        self.lanes[lane].reached = reached;
-        let least = self.lanes.iter().map(|lane| lane.reached).min().unwrap_or_default();
+    fn apply(&mut self, pipeline: usize, deltas: Vec<Delta<RawObject>>, reached: u64) {
+        self.pipelines[pipeline].reached = reached;
+        let least = self.pipelines.iter().map(|pipeline| pipeline.reached).min().unwrap_or_default();
         let waiting = &mut self.waiting;
         self.writer.write(|batch| {
             queue::apply(deltas, batch, |event| {
@@ -135,37 +135,37 @@ impl World {
     }
 
     /// So many events of a watch arrive together.
-    fn deliver(&mut self, lane: usize, count: usize) {
-        let Some(events) = &mut self.lanes[lane].events else { return };
+    fn deliver(&mut self, pipeline: usize, count: usize) {
+        let Some(events) = &mut self.pipelines[pipeline].events else { return };
         let (versions, deltas): (Vec<u64>, Vec<_>) = events.drain(..count.min(events.len())).unzip();
         if let Some(reached) = versions.last() {
-            self.apply(lane, deltas, *reached);
+            self.apply(pipeline, deltas, *reached);
         }
     }
 
     /// The server says that there is nothing else up to now.
-    fn bookmark(&mut self, lane: usize) {
-        if self.lanes[lane].events.as_ref().is_some_and(VecDeque::is_empty) {
-            self.apply(lane, Vec::new(), self.version);
+    fn bookmark(&mut self, pipeline: usize) {
+        if self.pipelines[pipeline].events.as_ref().is_some_and(VecDeque::is_empty) {
+            self.apply(pipeline, Vec::new(), self.version);
         }
     }
 
     /// A list, in an order of the server's own.
-    fn relist(&mut self, lane: usize, turn: usize) {
+    fn relist(&mut self, pipeline: usize, turn: usize) {
         let mut objects: Vec<_> = self
             .objects
             .iter()
-            .filter(|(key, _)| self.lane(key) == lane)
+            .filter(|(key, _)| self.pipeline(key) == pipeline)
             .map(|(_, object)| object.clone())
             .collect();
         if !objects.is_empty() {
             let turn = turn % objects.len();
             objects.rotate_left(turn);
         }
-        let namespace = (self.lanes.len() > 1).then(|| ["a", "b"][lane].into());
+        let namespace = (self.pipelines.len() > 1).then(|| ["a", "b"][pipeline].into());
         let list = Replacement { namespace, ..Replacement::new(objects, self.version) };
-        self.lanes[lane].events = Some(VecDeque::new());
-        self.apply(lane, vec![Delta::ReplacedAll(list)], self.version);
+        self.pipelines[pipeline].events = Some(VecDeque::new());
+        self.apply(pipeline, vec![Delta::ReplacedAll(list)], self.version);
     }
 
     fn record(&mut self, count: usize) {
@@ -177,7 +177,7 @@ impl World {
     /// The server is restored from a copy. Something is heard of it before it is again where it was.
     fn rewind(&mut self, by: u64) {
         self.record(ALL);
-        let reached = self.lanes[0].reached.min(self.version);
+        let reached = self.pipelines[0].reached.min(self.version);
         let Some(version) = reached.checked_sub(by + 2).filter(|version| self.past.contains_key(version))
         else {
             return;
@@ -192,10 +192,10 @@ impl World {
     }
 
     fn settle(&mut self) {
-        for lane in 0..self.lanes.len() {
-            match self.lanes[lane].events {
-                Some(_) => self.deliver(lane, ALL),
-                None => self.relist(lane, 0),
+        for pipeline in 0..self.pipelines.len() {
+            match self.pipelines[pipeline].events {
+                Some(_) => self.deliver(pipeline, ALL),
+                None => self.relist(pipeline, 0),
             }
         }
         self.record(ALL);
@@ -303,10 +303,10 @@ fn a_step() -> impl Strategy<Value = Step> {
         8 => key().prop_map(Step::Put),
         4 => key().prop_map(Step::Delete),
         1 => Just(Step::Tick),
-        6 => (index(), 1..4usize).prop_map(|(lane, count)| Step::Deliver(lane, count)),
+        6 => (index(), 1..4usize).prop_map(|(pipeline, count)| Step::Deliver(pipeline, count)),
         1 => index().prop_map(Step::Bookmark),
         1 => index().prop_map(Step::Break),
-        2 => (index(), 0..4usize).prop_map(|(lane, turn)| Step::Relist(lane, turn)),
+        2 => (index(), 0..4usize).prop_map(|(pipeline, turn)| Step::Relist(pipeline, turn)),
         6 => (1..5usize).prop_map(Step::Record),
         2 => Just(Step::Join),
         4 => (index(), 1..4usize).prop_map(|(client, count)| Step::Take(client, count)),
@@ -318,15 +318,15 @@ fn a_step() -> impl Strategy<Value = Step> {
 fn run(world: &mut World, steps: Vec<Step>) -> Vec<Client> {
     let mut clients = vec![Client::new(world)];
     for step in steps {
-        let lanes = world.lanes.len();
+        let pipelines = world.pipelines.len();
         match step {
             Step::Put(key) => world.put(key),
             Step::Delete(key) => world.delete(key),
             Step::Tick => world.tick(),
-            Step::Deliver(lane, count) => world.deliver(lane.index(lanes), count),
-            Step::Bookmark(lane) => world.bookmark(lane.index(lanes)),
-            Step::Break(lane) => world.lanes[lane.index(lanes)].events = None,
-            Step::Relist(lane, turn) => world.relist(lane.index(lanes), turn),
+            Step::Deliver(pipeline, count) => world.deliver(pipeline.index(pipelines), count),
+            Step::Bookmark(pipeline) => world.bookmark(pipeline.index(pipelines)),
+            Step::Break(pipeline) => world.pipelines[pipeline.index(pipelines)].events = None,
+            Step::Relist(pipeline, turn) => world.relist(pipeline.index(pipelines), turn),
             Step::Record(count) => world.record(count),
             Step::Rewind(by) => world.rewind(by),
             Step::Join => clients.push(Client::new(world)),
@@ -362,7 +362,7 @@ fn check(mut world: World, steps: Vec<Step>) {
 fn in_the_end_every_follower_knows_what_the_cache_knows() {
     let depth = Depth { changes: 6, bytes: usize::MAX };
     let history = (1..3usize, vec(a_step(), 0..60));
-    histories(&history, |(lanes, steps)| check(World::new(lanes, depth), steps));
+    histories(&history, |(pipelines, steps)| check(World::new(pipelines, depth), steps));
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn a_plain_step() -> impl Strategy<Value = Step> {
         8 => key().prop_map(Step::Put),
         4 => key().prop_map(Step::Delete),
         1 => Just(Step::Tick),
-        6 => (any::<Index>(), 1..4usize).prop_map(|(lane, count)| Step::Deliver(lane, count)),
+        6 => (any::<Index>(), 1..4usize).prop_map(|(pipeline, count)| Step::Deliver(pipeline, count)),
         1 => any::<Index>().prop_map(Step::Bookmark),
         5 => (1..5usize).prop_map(Step::Record),
         3 => Just(Step::Join),

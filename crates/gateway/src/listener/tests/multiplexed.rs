@@ -42,7 +42,9 @@ async fn a_connection_carries_many_answers_at_a_time() {
     let hello = get(&sender, "/").await.into_body().collect().await.expect("a body").to_bytes();
     assert_eq!(hello, "hello", "it does not wait for the others");
     // Each has begun, and may not have begun to wait.
+    let deadline = Deadline::start();
     while !waiting.is_finished() {
+        deadline.check("the answers");
         served.go_on.notify_waiters();
         tokio::task::yield_now().await;
     }
@@ -57,7 +59,9 @@ async fn every_answer_counts_as_a_connection() {
     let silent = [get(&sender, "/silent").await, get(&sender, "/silent").await];
     assert_eq!(get(&sender, "/").await.status(), 503);
     drop(silent);
+    let deadline = Deadline::start();
     while get(&sender, "/").await.status() != 200 {
+        deadline.check("a place");
         tokio::task::yield_now().await;
     }
     drop(sender);
@@ -99,7 +103,9 @@ async fn a_shutdown_lets_answers_end() {
     });
     assert_eq!(served.news.recv().await, Some("begun"));
     served.shutdown.cancel();
+    let deadline = Deadline::start();
     while !waiting.is_finished() {
+        deadline.check("the answers");
         served.go_on.notify_waiters();
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! The two routes of the original: the same shapes, the same codes.
+//! The plain lists: the shapes and codes of the Go server that came before.
 
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@ mod stage;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{FutureExt, StreamExt};
+use informer_testing::Deadline;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::{runtime::Handle, time};
 
@@ -415,7 +416,9 @@ async fn f26_handlers_come_and_go_in_a_storm_of_events() {
         }
     });
     let mut version = 0;
+    let deadline = Deadline::start();
     while !coming.is_finished() {
+        deadline.check("all handlers have come");
         rig.processor.admit(&rig.store);
         let deltas = (0..50).map(|n| {
             version += 1;
@@ -430,7 +433,9 @@ async fn f26_handlers_come_and_go_in_a_storm_of_events() {
     let stays = std::mem::take(&mut *stays.lock().unwrap());
     for (witness, registration) in &stays {
         registration.wait_until_synced(Duration::MAX).await.unwrap();
+        let deadline = Deadline::start();
         while registration.pending() > 0 {
+            deadline.check("all is told");
             tokio::task::yield_now().await;
         }
         witness.agrees_with(&rig.store);

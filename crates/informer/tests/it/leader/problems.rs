@@ -5,6 +5,7 @@ use informer::{
     model::Status,
 };
 use informer_apiserver::{ApiServer, Fault, Rule, Verb};
+use informer_testing::Deadline;
 use serde_json::{Value, json};
 use tracing::Level;
 
@@ -159,7 +160,9 @@ async fn a_version_that_is_no_number_is_reported_for_it_would_be_the_token() {
     let server = Canned::json(lease.to_string()).serve();
     let builder = LeaderElection::builder(server.client(), "default", "boss").identity("ann");
     let ann = Candidate::with(builder, "ann", &Log::default());
+    let deadline = Deadline::start();
     while ann.observer.health().is_healthy() {
+        deadline.check("trouble");
         tokio::task::yield_now().await;
     }
     let text = ann.observer.health().to_string();

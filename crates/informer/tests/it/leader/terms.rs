@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use informer::{leader::Role, model::ObjectKey};
 use informer_apiserver::{ApiServer, Fault, Rule, Verb};
+use informer_testing::Deadline;
 use kube::api::PostParams;
 
 use super::stage::{Candidate, Log, election, leases, seconds, spec, took};
@@ -113,7 +114,9 @@ async fn a_leader_whose_lease_was_taken_or_emptied_by_hand_stops() {
     let (server, log) = (ApiServer::builder().build(), Log::default());
     let ann = Candidate::start(&server, "ann", &log);
     for (holder, words) in [("eve", "\"eve\" has taken the Lease"), ("", "somebody has emptied the Lease")] {
+        let deadline = Deadline::start();
         while !ann.observer.is_leader() {
+            deadline.check("a leader");
             seconds(1).await;
         }
         let mut lease = leases(&server).get("boss").await.unwrap();
@@ -136,7 +139,9 @@ async fn c35_after_its_deletion_the_lease_is_made_anew_when_nobody_can_lead_any_
     log.take();
     log.heard("ann: the term is over: the Lease was deleted").await;
     let waited = took(async {
+        let deadline = Deadline::start();
         while spec_of(&server).await != Some(2) {
+            deadline.check("a new Lease");
             seconds(1).await;
         }
     })
