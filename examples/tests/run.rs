@@ -10,6 +10,7 @@ use std::{
 };
 
 use informer_apiserver::ApiServer;
+use informer_testing::Deadline;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{
     Api,
@@ -158,7 +159,9 @@ impl Running {
 
     /// The next line that begins like this.
     fn until(&mut self, beginning: &str) -> String {
+        let deadline = Deadline::start();
         loop {
+            deadline.check(beginning);
             let line = self.line();
             if line.starts_with(beginning) {
                 return line;
@@ -185,13 +188,14 @@ impl Running {
     /// Until it listens to Ctrl-C: an example says that Ctrl-C ends it, and listens then.
     #[cfg(target_os = "linux")]
     fn listening(&mut self) {
-        let status = format!("/proc/{}/status", self.child.id());
+        let (status, deadline) = (format!("/proc/{}/status", self.child.id()), Deadline::start());
         while self.child.try_wait().expect("known").is_none() {
             let status = fs::read_to_string(&status).expect("it runs");
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).expect("signals");
             if u64::from_str_radix(caught, 16).expect("a mask") & 0b10 != 0 {
                 return;
             }
+            deadline.check("it listens to Ctrl-C");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -351,7 +355,9 @@ fn website_works_in_one_of_two_processes_and_in_the_other_after_ctrl_c() {
         let client = cluster.server.client();
         // Made after the deployment.
         let services = Api::<Service>::namespaced(client.clone(), "shop");
+        let deadline = Deadline::start();
         while services.get_opt("blog").await.expect("an answer").is_none() {
+            deadline.check("a service");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Api::<Deployment>::namespaced(client, "shop").get("blog").await.expect("a deployment")
@@ -382,7 +388,9 @@ fn website_prints_no_warning_when_twenty_sites_come_and_go() {
             sites.create(&PostParams::default(), &site).await.expect("created");
         }
         // Made after the deployments.
+        let deadline = Deadline::start();
         while services.list(&all).await.expect("a list").items.len() < before + 20 {
+            deadline.check("all services");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for number in 0..20 {
@@ -397,7 +405,9 @@ fn website_prints_no_warning_when_twenty_sites_come_and_go() {
                 let _ = deployments.delete(&name, &DeleteParams::default()).await;
             }
         }
+        let deadline = Deadline::start();
         while !sites.list(&all).await.expect("a list").items.is_empty() {
+            deadline.check("no sites");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(services.list(&all).await.expect("a list").items.len(), before);

@@ -28,6 +28,7 @@ const IDLE: Duration = Duration::from_secs(150);
 
 /// Why there is no port.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// Somebody wants more than loopback.
     #[error(

@@ -7,6 +7,7 @@ use crate::{ApiServer, import::Fields};
 
 /// Why manifests were not loaded, or not all of them.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// They are neither YAML nor JSON.
     #[error("the manifest cannot be read: {0}")]

@@ -47,6 +47,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 
 /// Which callers are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Auth {
     /// Every caller that can connect sees everything. For the loopback interface.
     #[default]
@@ -100,6 +101,7 @@ pub struct GatewayBuilder {
 
 /// Why a gateway cannot serve.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// It would be open to others than this machine without protection.
     #[error("{0}")]

@@ -25,6 +25,7 @@ pub struct ObjectKey(Arc<str>);
 
 /// Why a text is not an [`ObjectKey`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// There is nothing where a name must be.
     #[error("object key {key:?}: the name at byte {position} is empty; expected `name` or `namespace/name`")]

@@ -173,6 +173,7 @@ impl<T: LabelSource> LabelSource for Option<T> {
 
 /// Which rule a label key or value breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabelError {
     /// A key, or the name after its prefix, is empty.
     #[error("a label name must not be empty")]

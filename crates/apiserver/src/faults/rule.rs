@@ -19,6 +19,7 @@ use crate::verbs::Verb;
 /// events are about every event that comes. All others are about how a request is answered or its answer is written,
 /// which has been decided.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Fault {
     /// The connection ends before there is an answer.
     Refuse,

@@ -41,6 +41,7 @@ const REPLACED_AFTER: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]

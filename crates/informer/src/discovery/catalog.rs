@@ -25,6 +25,7 @@ pub struct ServedResource {
 /// All that a server serves: the core group first, then the others as the server orders them; of each group the
 /// preferred version first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Catalog {
     /// The resources, without subresources.
     pub resources: Vec<ServedResource>,

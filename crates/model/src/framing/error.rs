@@ -6,6 +6,7 @@ use bytes::Bytes;
 ///
 /// Offsets are in bytes from the beginning of the stream, after decompression unless they say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FrameError {
     /// A message is larger than the decoder may hold.
     #[error("the message at byte {offset} of the stream is over the limit of {limit} bytes{}", size(*.announced))]

@@ -26,6 +26,7 @@ pub struct SelectorError {
 
 /// What is wrong at the position of a [`SelectorError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SelectorErrorKind {
     /// The grammar wants something else here.
     Unexpected {

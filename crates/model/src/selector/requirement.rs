@@ -91,6 +91,7 @@ pub struct Requirement {
 
 /// Why there is no such [`Requirement`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RequirementError {
     /// The key is no label key.
     #[error("label key {key:?}, byte {position}: {error}")]
