@@ -3,6 +3,7 @@
 mod apiserver;
 mod cluster;
 mod demo;
+mod estimate;
 mod failure;
 mod flags;
 mod generate;
@@ -35,6 +36,7 @@ struct Cli {
 enum Command {
     Serve(Box<serve::Options>),
     Watch(Box<watch::Options>),
+    Estimate(estimate::Options),
     /// Run an embedded Kubernetes API server, with a demo cluster in it if you like
     Apiserver(apiserver::Options),
     Completions(generate::Completions),
@@ -46,6 +48,7 @@ async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(options) => serve::run(*options).await,
         Command::Watch(options) => watch::run(*options).await,
+        Command::Estimate(options) => estimate::run(options).await,
         Command::Apiserver(options) => apiserver::run(options).await,
         Command::Completions(options) => generate::completions(options),
         Command::Man(options) => generate::man(&options),

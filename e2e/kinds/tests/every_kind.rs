@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use informer::{AnyInformer, SharedInformerFactory};
+use informer::{AnyInformer, SharedInformer, SharedInformerFactory};
 use informer_apiserver::{ApiServer, DemoCluster};
-use informer_model::BUILTIN_KINDS;
+use informer_model::{BUILTIN_KINDS, decoded_bytes};
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Long enough in paused time, where it costs nothing.
 const SOON: Duration = Duration::from_secs(60);
@@ -23,7 +23,13 @@ struct Accessor {
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
+    /// What an empty object takes.
+    size: usize,
     informer: fn(&SharedInformerFactory) -> Box<dyn AnyInformer>,
+}
+
+fn size_of_kind<K>(_: impl Fn(&SharedInformerFactory) -> SharedInformer<K>) -> usize {
+    size_of::<K>()
 }
 
 macro_rules! accessors {
@@ -43,6 +49,7 @@ macro_rules! accessors {
                             version: stringify!($version),
                             kind: stringify!($kind),
                             plural: $plural,
+                            size: size_of_kind(|factory| factory.$group().$version().$accessor().informer()),
                             informer: |factory| Box::new(factory.$group().$version().$accessor().informer()),
                         });
                     } })*
@@ -126,6 +133,22 @@ fn every_version_of_kubernetes_has_a_row_for_each_of_its_kinds() {
         assert_eq!(rows, listable(minor), "1.{minor}; left: the table; right: the types");
         println!("v1_{minor}: {} kinds", rows.len());
     }
+}
+
+#[test]
+fn what_an_object_takes_in_memory_is_known_without_decoding_it() {
+    let off: Vec<String> = accessors()
+        .iter()
+        .filter_map(|Accessor { group, version, kind, size, .. }| {
+            let api_version =
+                if group.is_empty() { (*version).to_owned() } else { format!("{group}/{version}") };
+            let told = decoded_bytes(&api_version, kind, &json!({}));
+            // Fifty bytes are what alignment makes of a small one.
+            let is_near = told.abs_diff(*size) <= 48.max(size / 5);
+            (!is_near).then(|| format!("{api_version} {kind}: {size} bytes, told {told}"))
+        })
+        .collect();
+    assert!(off.is_empty(), "{}", off.join("\n"));
 }
 
 /// How often the server was asked to watch, by resource.

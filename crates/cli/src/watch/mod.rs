@@ -8,7 +8,7 @@ mod diff;
 mod event;
 mod line;
 mod output;
-mod progress;
+pub(crate) mod progress;
 mod sink;
 mod teller;
 

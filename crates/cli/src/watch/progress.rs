@@ -20,14 +20,14 @@ use informer_model::Status;
 use crate::{failure::Failure, text::printable};
 
 /// The spinner, while there is nothing else to see.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     spinner: Option<ProgressBar>,
     began: Instant,
 }
 
 impl Progress {
     /// Begins, with a spinner if somebody can see it.
-    pub(super) fn begin(doing: String, spin: bool) -> Self {
+    pub(crate) fn begin(doing: String, spin: bool) -> Self {
         let began = Instant::now();
         let spinner = (spin && io::stderr().is_terminal()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
@@ -44,14 +44,14 @@ impl Progress {
     }
 
     /// Says what is being done, to a terminal.
-    pub(super) fn doing(&self, doing: String) {
+    pub(crate) fn doing(&self, doing: String) {
         if let Some(spinner) = &self.spinner {
             spinner.set_message(doing);
         }
     }
 
     /// Writes a line at once.
-    pub(super) fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         // Without a stderr the events are still worth telling.
         let write = || {
             let _ = writeln!(io::stderr(), "{line}");
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// Takes the spinner away.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.finish_and_clear();
         }

@@ -4,5 +4,6 @@
 
 mod apiserver;
 mod command;
+mod estimate;
 mod serve;
 mod watch;

@@ -88,6 +88,8 @@ pub struct PackedKind {
     pub packed_bytes: u64,
     /// How often a dictionary was trained.
     pub trainings: u64,
+    /// Whether one is being trained now.
+    pub training: bool,
     /// What the newest dictionary takes.
     pub dictionary_bytes: usize,
 }
@@ -180,10 +182,10 @@ impl Dictionaries {
 
     fn told(&self, kind: &Kind) -> PackedKind {
         let state = self.lock();
-        let State { objects, plain: plain_bytes, packed: packed_bytes, trainings, .. } = *state;
+        let State { objects, plain: plain_bytes, packed: packed_bytes, trainings, training, .. } = *state;
         let dictionary_bytes = state.current.as_ref().map_or(0, |dictionary| dictionary.bytes());
         let kind = kind.named.clone();
-        PackedKind { kind, objects, plain_bytes, packed_bytes, trainings, dictionary_bytes }
+        PackedKind { kind, objects, plain_bytes, packed_bytes, trainings, training, dictionary_bytes }
     }
 
     fn pack(self: &Arc<Self>, codec: Codec, bytes: &[u8]) -> Kept {

@@ -12,6 +12,7 @@ mod envelope;
 mod error;
 mod form;
 mod json;
+mod memory;
 mod object;
 mod order;
 mod schema;
@@ -27,6 +28,7 @@ pub use encode::{
     encode_watch_event, has_protobuf,
 };
 pub use error::{ProtobufError, ProtobufErrorKind};
+pub use memory::decoded_bytes;
 pub use object::{ProtobufHead, ProtobufObject};
 
 /// How deep messages may be nested. Objects of Kubernetes are about twenty deep, schemas in custom resource
