@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Event,
-    metrics::{Levels, Measurement, Probe},
+    metrics::{self, Levels, Measurement, Probe},
     monitor::Monitor,
     pipelines::{PipelineBatch, PipelineQueue, Pipelines, QUIET},
     store::{Store, StoreWriter},
@@ -71,7 +71,8 @@ impl<K: Send + Sync + 'static> Controller<K> {
             let (store, queues, members) = (store.clone(), pipelines.queues(), processor.members());
             let gauges = Arc::new(Gauges { store, queues, members });
             let asked = Arc::downgrade(&gauges);
-            metrics.informer(monitor.name(), Probe::new(move || Some(asked.upgrade()?.read())));
+            let probe = Probe::new(move || Some(asked.upgrade()?.read()));
+            metrics::guarded(monitor.name(), || metrics.informer(monitor.name(), probe));
             gauges
         });
         Self {
