@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use informer::{
-    SharedInformerFactory,
-    controller::{Action, Controller},
+    Object, SharedInformerFactory,
+    controller::{Action, Controller, owner_of},
     events::{RecordedEvent, Recorder},
     leader::{LeaderElection, Leadership},
     model::ObjectKey,
@@ -78,7 +78,7 @@ pub(crate) async fn run(client: Client, identity: String, stop: CancellationToke
         let controller = controller.owns::<Website, _>(&deployments).owns::<Website, _>(&services);
         controller.run(stop.clone(), move |key| {
             let context = Arc::clone(&context);
-            async move { context.reconcile(&key).await.or_else(outdated).map(|()| Action::AwaitChange) }
+            async move { context.reconcile(&key).await.map(|()| Action::AwaitChange).or_else(outdated) }
         })
     });
     let ended = ended.await.transpose();
@@ -103,8 +103,10 @@ impl Context {
         let Some(now) = self.websites.get(key) else { return Ok(()) };
         let mut site = Website::clone(&now);
         if site.meta().deletion_timestamp.is_some() {
-            self.delete(&self.deployments, key).await?;
-            self.delete(&self.services, key).await?;
+            // One after the other: each deletion is an event that brings the key back, until only the finalizer is left.
+            if self.delete(&self.deployments, key).await? || self.delete(&self.services, key).await? {
+                return Ok(());
+            }
             site.finalizers_mut().retain(|name| name != NAME);
             return self.write(&self.websites, site).await;
         }
@@ -147,13 +149,15 @@ impl Context {
         see(cache, &written).await
     }
 
-    async fn delete<K: Kind>(&self, cache: &Store<K>, key: &ObjectKey) -> Result<()> {
-        let Some(object) = cache.get(key) else { return Ok(()) };
+    /// Deletes what belongs to the website, and says whether there was anything.
+    async fn delete<K: Kind>(&self, cache: &Store<K>, key: &ObjectKey) -> Result<bool> {
+        let is_owned = |object: &Object<K>| owner_of::<Website>(object.meta(), &()).as_ref() == Some(key);
+        let Some(object) = cache.get(key).filter(is_owned) else { return Ok(false) };
         self.leadership.fence()?.check(object.meta())?;
         let version = object.meta().resource_version.clone();
         let seen = Preconditions { resource_version: version, uid: object.uid() };
         let only_as_seen = DeleteParams::default().preconditions(seen);
-        Ok(self.api::<K>(key).delete(key.name(), &only_as_seen).await.map(drop)?)
+        Ok(self.api::<K>(key).delete(key.name(), &only_as_seen).await.map(|_| true)?)
     }
 
     fn api<K: Kind>(&self, key: &ObjectKey) -> Api<K> {
@@ -203,10 +207,14 @@ async fn see<K: Kind>(cache: &Store<K>, written: &K) -> Result<()> {
     Ok(cache.wait_for_resource_version(&version, Duration::from_secs(10)).await.map(drop)?)
 }
 
-/// Somebody else has changed or deleted what was read: no error, for that comes as an event, and the key with it.
-fn outdated(error: anyhow::Error) -> Result<()> {
+/// Somebody else was faster, which is no error. What has changed since it was read is looked at again: the event of that change
+/// may have come before, or name no website. What is gone comes as an event, and the key with it.
+fn outdated(error: anyhow::Error) -> Result<Action> {
     match error.downcast_ref() {
-        Some(kube::Error::Api(status)) if ["Conflict", "NotFound"].contains(&&*status.reason) => Ok(()),
+        Some(kube::Error::Api(status)) if status.reason == "Conflict" => {
+            Ok(Action::RequeueAfter(Duration::ZERO))
+        }
+        Some(kube::Error::Api(status)) if status.reason == "NotFound" => Ok(Action::AwaitChange),
         _ => Err(error),
     }
 }

@@ -4,19 +4,74 @@
 #[path = "../website.rs"]
 mod website;
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use informer::model::Status;
-use informer_apiserver::{ApiServer, Fault, Rule, Verb};
+use futures_util::future::BoxFuture;
+use http::Request;
+use informer::model::{Reason, Status};
+use informer_apiserver::{ApiServer, Connection, Fault, Rule, Verb};
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Service, events::v1::Event};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    client::Body,
 };
 use serde_json::json;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
+use tower_service::Service as HttpService;
 use website::{Website, WebsiteSpec, WebsiteStatus};
+
+/// A way to a server that remembers which answers said that something was not there, or was not as it had been read.
+#[derive(Clone)]
+struct Noting {
+    connection: Connection,
+    outdated: Arc<Mutex<Vec<String>>>,
+}
+
+impl Noting {
+    fn new(server: &ApiServer) -> Self {
+        Self { connection: server.service(), outdated: Arc::default() }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.clone(), "default")
+    }
+
+    /// What was answered so for the kinds that the controller writes.
+    fn outdated(&self) -> Vec<String> {
+        let kinds = ["/websites", "/deployments", "/services"];
+        let answers = self.outdated.lock().unwrap();
+        answers.iter().filter(|answer| kinds.iter().any(|kind| answer.contains(kind))).cloned().collect()
+    }
+}
+
+impl HttpService<Request<Body>> for Noting {
+    type Response = <Connection as HttpService<Request<Body>>>::Response;
+    type Error = <Connection as HttpService<Request<Body>>>::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        HttpService::<Request<Body>>::poll_ready(&mut self.connection, context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (asked, outdated) =
+            (format!("{} {}", request.method(), request.uri().path()), Arc::clone(&self.outdated));
+        let answer = self.connection.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if [404, 409].contains(&answer.status().as_u16()) {
+                outdated.lock().unwrap().push(format!("{} to {asked}", answer.status()));
+            }
+            Ok(answer)
+        })
+    }
+}
 
 /// An instance of the controller.
 struct Instance {
@@ -113,8 +168,9 @@ impl Cluster {
 
 #[tokio::test(start_paused = true)]
 async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() {
-    let client = ApiServer::builder().seed(1).build().client();
-    let cluster = Cluster(client.clone());
+    let server = ApiServer::builder().seed(1).build();
+    let (cluster, noting) = (Cluster(server.client()), Noting::new(&server));
+    let client = noting.client();
     let first = Instance::start(&client, "first");
     seconds(LOOK).await;
     let second = Instance::start(&client, "second");
@@ -135,7 +191,7 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
 
     // Its pods become ready: the status says so.
     let ready = Patch::Merge(json!({ "status": { "replicas": 3, "readyReplicas": 2 } }));
-    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    let deployments = Api::<Deployment>::namespaced(server.client(), "default");
     deployments.patch_status("blog", &PatchParams::default(), &ready).await.unwrap();
     seconds(1).await;
     assert_eq!(cluster.websites().get("blog").await.unwrap().status.unwrap().ready_replicas, 2);
@@ -173,11 +229,31 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
     third.end().await;
     assert_eq!(cluster.leader().await, (String::new(), 3));
 
+    // Nobody has decided by what was out of date.
+    assert_eq!(noting.outdated(), [""; 0]);
+
     // What happened can be read afterwards.
     let notes = cluster.notes().await;
     for image in ["blog:1", "blog:2"] {
         assert!(notes.iter().any(|note| note.contains(image)), "{notes:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_comes_too_late_is_made_again_although_no_event_follows() {
+    let server = ApiServer::builder().seed(4).build();
+    let (cluster, noting) = (Cluster(server.client()), Noting::new(&server));
+    let instance = Instance::start(&noting.client(), "only");
+    seconds(LOOK).await;
+    cluster.create("blog", spec("blog:1", 1)).await;
+    seconds(1).await;
+    let conflict = Fault::Status(Status::failure(Reason::Conflict, "the object has been modified"));
+    server.faults().add(Rule::new(conflict).resource("deployments").verb(Verb::Update).times(3));
+    cluster.set_image("blog:2").await;
+    seconds(1).await;
+    assert_eq!(cluster.image().await, "blog:2");
+    assert_eq!(noting.outdated().len(), 3);
+    instance.end().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,6 +36,8 @@ pub enum Life {
     Running,
     /// It has stopped, and stays so.
     Stopped,
+    /// It has stopped by a panic, and stays so. What the panic said, [`stop`](crate::SharedInformer::stop) answers.
+    Failed,
 }
 
 /// The state of one source of an informer.
@@ -138,6 +140,9 @@ impl fmt::Display for Health {
         match self.life {
             Life::NotStarted => return write!(f, "{}: not started", self.informer),
             Life::Stopped => return write!(f, "{}: stopped, {} objects", self.informer, self.objects),
+            Life::Failed => {
+                return write!(f, "{}: stopped by a panic, {} objects", self.informer, self.objects);
+            }
             Life::Running => {}
         }
         let synced = if self.synced { "" } else { ", not synced" };

@@ -1,14 +1,20 @@
 //! What an informer or a work queue tells about itself while it works, for a monitoring system.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
+use crate::panic_message;
 #[cfg(feature = "controller")]
 use crate::workqueue;
 
 /// Takes measurements. Give one to the builder of an informer or a work queue.
 ///
 /// What happens is recorded: an informer does so between batches, a queue for each item, from their own tasks. It should
-/// be quick and must not block. Gauges are read through a probe, at the time of a scrape.
+/// be quick and must not block. If it panics, that is in the log, and costs nothing but the measurement. Gauges are read
+/// through a probe, at the time of a scrape.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +44,14 @@ pub trait Metrics: Send + Sync + 'static {
     #[cfg(feature = "controller")]
     fn queue(&self, name: &str, probe: workqueue::QueueProbe) {
         let _ = (name, probe);
+    }
+}
+
+/// Tells a user's [`Metrics`] something. Its panic must not end the task that measures.
+pub(crate) fn guarded(name: &str, tell: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(tell)) {
+        let panic = panic_message(&*panic);
+        tracing::error!(name, panic, "a measurement panicked; all else goes on");
     }
 }
 

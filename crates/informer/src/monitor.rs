@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     health::{Health, Life, SourceHealth, SyncError, Trouble},
-    metrics::{Measurement, Metrics},
+    metrics::{self, Measurement, Metrics},
     panic_message,
     reflector::{Phase, Problem, Remedy},
     source::Unusable,
@@ -66,6 +66,8 @@ struct Pipeline {
 
 struct Noted {
     problem: Problem,
+    /// Whether a watch was among what went wrong: then a list does not show that it is over.
+    of_watch: bool,
     remedy: Remedy,
     times: u64,
     began: Instant,
@@ -126,7 +128,7 @@ impl Monitor {
 
     pub(crate) fn measure(&self, measurement: Measurement<'_>) {
         if let Some(metrics) = &self.metrics {
-            metrics.record(&self.name, measurement);
+            metrics::guarded(&self.name, || metrics.record(&self.name, measurement));
         }
     }
 
@@ -245,18 +247,24 @@ impl Monitor {
         // A watch that goes on at once, or a question that was not answered, is no change of state.
         let harmless = matches!(remedy, Remedy::GoOn) || remedy == Remedy::Rewatch(Duration::ZERO);
         let news = pipeline.trouble.as_ref().is_none_or(|known| known.problem.cause() != problem.cause());
-        if news && !harmless {
+        if let Problem::VersionStuck { .. } = problem {
+            // All works, but for a check that nobody would miss before it is needed. It comes here once.
+            let source = &pipeline.description;
+            tracing::warn!(informer = self.name, source, %problem, "a restored backup would not be noticed");
+        } else if news && !harmless {
             let advice = problem.advice();
             tracing::warn!(informer = self.name, source = pipeline.description, %problem, %remedy, advice, "in trouble");
         } else {
             tracing::debug!(informer = self.name, source = pipeline.description, %problem, %remedy, "a problem");
         }
-        let fresh = Noted { problem, remedy, times: 1, began: now, last: now };
+        let of_watch = problem.is_of_watch();
+        let fresh = Noted { problem, of_watch, remedy, times: 1, began: now, last: now };
         match &mut pipeline.trouble {
             None if harmless => pipeline.last_trouble = Some(fresh),
             Some(_) if harmless => {}
             Some(known) => {
                 (known.problem, known.remedy, known.last) = (fresh.problem, remedy, now);
+                known.of_watch |= of_watch;
                 known.times += 1;
             }
             none => *none = Some(fresh),
@@ -265,7 +273,7 @@ impl Monitor {
 
     /// Notes that a list is complete. If lists were what went wrong, the source works again.
     pub(crate) fn listed(&self, pipeline: usize) {
-        self.over(pipeline, |trouble| !trouble.problem.is_of_watch());
+        self.over(pipeline, |trouble| !trouble.of_watch);
     }
 
     /// Notes that a source works again.

@@ -31,7 +31,7 @@ use crate::{
 
 /// How many deltas are applied in one step.
 const BATCH: usize = 256;
-/// After a reflector panicked, which only what measures can bring about, it begins anew so much later.
+/// After a reflector panicked, which only what a source says of itself can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// After this long without a change, what only readers of the cache hold is left to them.

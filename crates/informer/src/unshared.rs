@@ -14,7 +14,7 @@ use crate::{
     monitor::Monitor,
     pipelines::{PipelineBatch, PipelineConfig, Pipelines, QUIET},
     queue::Delta,
-    shared::{Plan, SharedInformerBuilder},
+    shared::{Plan, SharedInformerBuilder, options::LEAST_GRACE},
     source::ListWatch,
     store::{IndexError, IndexHandle, Store},
     until,
@@ -94,16 +94,20 @@ where
         Progress(Arc::clone(&self.monitor))
     }
 
-    /// Runs until it is told to stop. A panic of the function comes out of here.
+    /// Runs until it is told to stop. A panic of the function comes out of here. If the function does not return, it is
+    /// dropped when the [grace](SharedInformerBuilder::grace) is over.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut running = Running::start(self.config, self.known, self.resync, self.monitor, stop);
+        let mut running =
+            Running::start(self.config, self.known, self.resync, self.grace, self.monitor, stop);
         while let Some((_, mut batch)) = running.next().await {
-            let again = (self.process)(batch.take()).await;
+            let Some(again) = running.finish("the function", (self.process)(batch.take())).await else {
+                break;
+            };
             batch.retry(again);
             drop(batch);
             running.applied();
         }
-        running.end(self.grace).await;
+        running.end().await;
     }
 }
 
@@ -113,6 +117,8 @@ struct Running<K> {
     known: Store<K>,
     resync: Duration,
     next_resync: Option<Instant>,
+    /// How much longer what runs may go on after the stop.
+    grace: Duration,
     monitor: Arc<Monitor>,
     stop: CancellationToken,
 }
@@ -122,13 +128,14 @@ impl<K: Send + Sync + 'static> Running<K> {
         config: PipelineConfig<K>,
         known: Store<K>,
         resync: Duration,
+        grace: Duration,
         monitor: Arc<Monitor>,
         stop: CancellationToken,
     ) -> Self {
         // It was not started before: running takes it.
         let _ = monitor.start();
         let pipelines = Pipelines::start(config, known.clone(), Arc::clone(&monitor), stop.child_token());
-        Self { pipelines, known, resync, next_resync: after(resync), monitor, stop }
+        Self { pipelines, known, resync, next_resync: after(resync), grace, monitor, stop }
     }
 
     /// The next batch, with the number of its pipeline; `None` when it is time to end. May be dropped and called again.
@@ -153,10 +160,31 @@ impl<K: Send + Sync + 'static> Running<K> {
         }
     }
 
-    async fn end(mut self, grace: Duration) {
-        for who in self.pipelines.stop(Instant::now().checked_add(grace)).await {
-            tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
+    /// Lets something of a user's end, unless that takes longer than the grace after the stop. Then there is no answer, and
+    /// reflectors, which were told to stop at the same time, have had their grace as well.
+    async fn finish<T>(&mut self, who: &str, work: impl Future<Output = T>) -> Option<T> {
+        let given_up = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(self.grace).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => return Some(done),
+            () = given_up => {}
         }
+        self.left_behind(who);
+        self.grace = LEAST_GRACE;
+        None
+    }
+
+    async fn end(mut self) {
+        for who in self.pipelines.stop(Instant::now().checked_add(self.grace)).await {
+            self.left_behind(&who);
+        }
+    }
+
+    fn left_behind(&self, who: &str) {
+        tracing::error!(informer = self.monitor.name(), who, "ended without waiting any longer");
     }
 }
 
@@ -233,10 +261,11 @@ where
         Progress(Arc::clone(&self.monitor))
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until it is told to stop. Events that the handler has not heard by then are dropped. If it does not return from the
+    /// one that it is hearing of, that is dropped when the [grace](SharedInformerBuilder::grace) is over.
     pub async fn run(self, stop: CancellationToken) {
         let Self { plan: Plan { config, mut writer, resync, grace }, mut handler, monitor } = self;
-        let mut running = Running::start(config, writer.store(), resync, monitor, stop);
+        let mut running = Running::start(config, writer.store(), resync, grace, monitor, stop.clone());
         let mut rest = None;
         loop {
             let (pipeline, mut batch) = tokio::select! {
@@ -256,17 +285,25 @@ where
                 let tell = |event, initial| events.push((event, initial));
                 running.pipelines.apply(pipeline, batch.take(), changes, tell);
             });
-            for (event, initial) in events {
-                match &event {
-                    Event::Added(object) => handler.on_add(object, initial).await,
-                    Event::Updated { old, new } => handler.on_update(old, new).await,
-                    Event::Deleted(gone) => handler.on_delete(gone).await,
+            let telling = async {
+                for (event, initial) in events {
+                    match &event {
+                        Event::Added(object) => handler.on_add(object, initial).await,
+                        Event::Updated { old, new } => handler.on_update(old, new).await,
+                        Event::Deleted(gone) => handler.on_delete(gone).await,
+                    }
+                    if stop.is_cancelled() {
+                        break;
+                    }
                 }
+            };
+            if running.finish("the handler", telling).await.is_none() {
+                break;
             }
             drop(batch);
             running.applied();
             rest = after(QUIET);
         }
-        running.end(grace).await;
+        running.end().await;
     }
 }

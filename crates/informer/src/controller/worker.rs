@@ -1,6 +1,13 @@
 //! A worker: takes keys from the queue and calls the function.
 
-use std::{any::Any, fmt, future::Future, hash::Hash, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    hash::Hash,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +19,9 @@ use crate::{
     sync::Arc,
     workqueue::{ItemExponential, RateLimiter, Work, WorkQueue},
 };
+
+/// How long a key waits of which nobody said when it is to be tried again, because what says so panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 pub(super) struct Worker<T, R> {
     pub(super) name: String,
@@ -45,12 +55,26 @@ where
             let span = tracing::info_span!("reconcile", controller = self.name, key = ?item);
             // The function itself may panic too, not only what it returns.
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
-            match call.instrument(span).await {
+            let outcome = call.instrument(span).await;
+            let follow = || match outcome {
                 Ok(Ok(action)) => self.succeeded(&work, action),
                 Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
                 Err(panic) => self.failed(&work, &panic_message(&*panic), None),
+            };
+            if !self.guarded(&work, "the queue's limiter, or the error's text,", follow) {
+                work.requeue_after(AFTER_PANIC);
             }
         }
+    }
+
+    /// Calls something of a user's that is not the function. A panic there must not end the worker.
+    fn guarded(&self, work: &Work<T>, what: &str, call: impl FnOnce()) -> bool {
+        let called = catch_unwind(AssertUnwindSafe(call));
+        if let Err(panic) = &called {
+            let panic = panic_message(&**panic);
+            tracing::error!(controller = self.name, key = ?**work, panic, "{what} panicked; the controller goes on");
+        }
+        called.is_ok()
     }
 
     fn succeeded(&self, work: &Work<T>, action: Action) {
@@ -69,7 +93,10 @@ where
         work.retry();
         let (key, panicked, times) = (&**work, cause.is_none(), self.queue.failures(work));
         match &self.on_failure {
-            Some(tell) => tell(key, Failure { error, cause, panicked, times }),
+            Some(tell) => {
+                let failure = Failure { error, cause, panicked, times };
+                self.guarded(work, "on_failure", || tell(key, failure));
+            }
             None if panicked => {
                 tracing::error!(
                     controller = self.name,

@@ -54,6 +54,13 @@ impl Audit {
         };
     }
 
+    /// The watch told late of an object that the cache had: it was counted before, whatever is said of it now.
+    pub(super) fn applied_late(&mut self, change: WatchChange) {
+        if change == WatchChange::Deleted {
+            self.applied(change);
+        }
+    }
+
     /// A list said how many objects there are at a version, when the watch had reached `last`.
     pub(super) fn counted(
         &mut self,

@@ -285,11 +285,20 @@ where
     /// An event that is older than what was told before it. Whether it is news about its object, the cache says when
     /// all that waits before it has been applied. What the cache has not may have been deleted since.
     async fn apply_late(&mut self, payload: Payload<K>, reached: ResourceVersion) {
-        if let (Payload::Object(_, object), Some(cache)) = (&payload, &self.cache) {
+        let about = match &payload {
+            Payload::Nothing => None,
+            Payload::Object(change, object) => Some((*change, object.key(), object.resource_version())),
+            Payload::Unusable(change, unusable) => {
+                unusable.key.as_ref().map(|key| (*change, key, &unusable.version))
+            }
+        };
+        if let (Some((change, key, version)), Some(cache)) = (about, &self.cache) {
             self.queue.idle().await;
-            let cached = cache.get(object.key());
-            if cached.is_some_and(|cached| cached.resource_version() < object.resource_version()) {
-                return self.apply(payload, Some(reached));
+            if cache.get(key).is_some_and(|cached| cached.resource_version() < version) {
+                self.apply(payload, Some(reached));
+                let actions = self.machine.handle(self.began.elapsed(), Input::AppliedLate(change));
+                debug_assert!(actions.is_empty(), "{actions:?}");
+                return;
             }
         }
         self.skip("an event that is not newer than what was seen");

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Event,
-    metrics::{Levels, Measurement, Probe},
+    metrics::{self, Levels, Measurement, Probe},
     monitor::Monitor,
     pipelines::{PipelineBatch, PipelineQueue, Pipelines, QUIET},
     store::{Store, StoreWriter},
@@ -71,7 +71,8 @@ impl<K: Send + Sync + 'static> Controller<K> {
             let (store, queues, members) = (store.clone(), pipelines.queues(), processor.members());
             let gauges = Arc::new(Gauges { store, queues, members });
             let asked = Arc::downgrade(&gauges);
-            metrics.informer(monitor.name(), Probe::new(move || Some(asked.upgrade()?.read())));
+            let probe = Probe::new(move || Some(asked.upgrade()?.read()));
+            metrics::guarded(monitor.name(), || metrics.informer(monitor.name(), probe));
             gauges
         });
         Self {
@@ -120,13 +121,14 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 }
             }
         }
-        let deadline = Instant::now().checked_add(self.grace);
-        let mut stuck = self.pipelines.stop(deadline).await;
+        // Reflectors have at most half of it: handlers are to have a grace of their own, however long those take.
+        let stopped = Instant::now();
+        let mut stuck = self.pipelines.stop(stopped.checked_add(self.grace / 2)).await;
         while let Some((pipeline, batch)) = self.pipelines.next().await {
             self.apply(pipeline, batch);
         }
         let Self { processor, writer, .. } = self;
-        stuck.extend(processor.stop(deadline).await);
+        stuck.extend(processor.stop(stopped.checked_add(self.grace)).await);
         drop(writer);
         stuck
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Event, Object, Tombstone,
-    metrics::{Measurement, Metrics},
+    metrics::{self, Measurement, Metrics},
     panic_message,
     sync::Arc,
 };
@@ -216,7 +216,9 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> Delivery<K, H> {
             "a handler panicked; the event counts as handled and the next one goes on"
         );
         if let Some(metrics) = metrics {
-            metrics.record(informer, Measurement::HandlerPanicked { handler });
+            metrics::guarded(informer, || {
+                metrics.record(informer, Measurement::HandlerPanicked { handler });
+            });
         }
     }
 }

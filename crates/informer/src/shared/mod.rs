@@ -19,12 +19,12 @@ mod subscription;
 
 use std::{
     fmt,
-    panic::resume_unwind,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use informer_model::{ObjectKey, ResourceVersion};
+use tokio::task::JoinError;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument;
 
@@ -32,6 +32,7 @@ use crate::{
     Object,
     health::{Health, Life, SyncError},
     monitor::Monitor,
+    panic_message,
     pipelines::PipelineConfig,
     source::{ListWatch, Unusable},
     store::{IndexError, IndexHandle, Store, StoreWriter, WaitError},
@@ -98,6 +99,16 @@ struct Inner<K> {
     failure: OnceLock<RunError>,
 }
 
+impl<K> Inner<K> {
+    fn health(&self) -> Health {
+        let mut health = self.monitor.health(self.store.len());
+        if let Some(RunError::Panicked { .. }) = self.failure.get() {
+            health.life = Life::Failed;
+        }
+        health
+    }
+}
+
 /// Everything that is used up by running.
 pub(crate) struct Plan<K> {
     pub(crate) config: PipelineConfig<K>,
@@ -124,8 +135,14 @@ pub enum RunError {
     Stuck {
         /// Each in words: `handler "audit"`.
         who: Vec<String>,
-        /// How long they were waited for; see [`SharedInformerBuilder::grace`].
+        /// How long they were waited for, a reflector half as long; see [`SharedInformerBuilder::grace`].
         grace: Duration,
+    },
+    /// It has stopped because its own task panicked, in something of a user's that it calls: nothing changes its cache any more.
+    #[error("the informer has stopped, its task panicked: {message}")]
+    Panicked {
+        /// What the panic said.
+        message: String,
     },
 }
 
@@ -194,20 +211,19 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
             }
             tokio::time::sleep(grace.saturating_add(OWN_GRACE)).await;
         };
-        let stuck = tokio::select! {
+        let stuck = |who| RunError::Stuck { who, grace };
+        let error = tokio::select! {
             biased;
-            ended = &mut running => ended.unwrap_or_else(|error| match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                // The runtime is shutting down.
-                Err(_) => Vec::new(),
-            }),
-            () = given_up => vec!["its own task, which calls index functions and measurements".to_owned()],
+            ended = &mut running => match ended.map_err(JoinError::try_into_panic) {
+                // A failure to join that is no panic: the runtime is shutting down.
+                Ok(who) if who.is_empty() => return Ok(()),
+                Err(Err(_)) => return Ok(()),
+                Ok(who) => stuck(who),
+                Err(Ok(panic)) => RunError::Panicked { message: panic_message(&*panic) },
+            },
+            () = given_up => stuck(vec!["its own task, which calls index functions and measurements".to_owned()]),
         };
-        if stuck.is_empty() {
-            return Ok(());
-        }
-        let error = RunError::Stuck { who: stuck, grace };
-        tracing::error!(informer = self.name(), %error, "ended without waiting any longer");
+        tracing::error!(informer = self.name(), %error, "ended, but not as it should");
         Err(self.inner.failure.get_or_init(|| error).clone())
     }
 
@@ -292,7 +308,7 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
 
     /// What the informer is doing, since when, and what went wrong last.
     pub fn health(&self) -> Health {
-        self.inner.monitor.health(self.inner.store.len())
+        self.inner.health()
     }
 
     /// The objects that exist but cannot be used, with the reason. The next good version of one releases it.
@@ -319,6 +335,6 @@ impl<K> Clone for SharedInformer<K> {
 
 impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedInformer({})", self.inner.monitor.health(self.inner.store.len()))
+        write!(f, "SharedInformer({})", self.inner.health())
     }
 }

@@ -49,7 +49,8 @@ macro_rules! informer_options {
         }
 
         /// How long handlers may go on after the stop with what they are doing; see
-        /// [`SharedInformer::run`](crate::SharedInformer::run). Default: 30 seconds; at least 100 milliseconds.
+        /// [`SharedInformer::run`](crate::SharedInformer::run). Default: 30 seconds; at least 100 milliseconds. Half of it is
+        /// for handlers alone: a reflector is waited for no longer than the other half.
         pub fn grace(mut self, grace: Duration) -> Self {
             self.$($options).+.grace = grace.max(crate::shared::options::LEAST_GRACE);
             self

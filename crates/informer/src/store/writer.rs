@@ -1,6 +1,7 @@
 //! The one side that changes a store.
 
 use std::{
+    cmp::Ordering,
     collections::VecDeque,
     hint::black_box,
     sync::{Arc, MutexGuard, PoisonError},
@@ -12,7 +13,7 @@ use informer_model::{ObjectKey, ResourceVersion};
 
 use super::{
     Shared, Store,
-    index::{Index, UserIndex},
+    index::{Index, InsideIndexFunction, UserIndex},
     slab::{Slab, Slot},
     snapshot::{Snapshot, View},
 };
@@ -127,12 +128,25 @@ impl<K> State<K> {
             }
             Some(old) if old.labels() == object.labels() => {}
             Some(old) => {
-                let (before, after) = (old.labels(), object.labels());
-                for label in after.iter().filter(|label| before.get(label.key()) != Some(label.value())) {
-                    self.labels.file(label.pair(), slot);
-                }
-                for label in before.iter().filter(|label| after.get(label.key()) != Some(label.value())) {
-                    self.labels.unfile(label.pair(), slot);
+                // Both are sorted by key: one walk along both, however many there are.
+                let (mut before, mut after) =
+                    (old.labels().iter().peekable(), object.labels().iter().peekable());
+                loop {
+                    let order = match (before.peek(), after.peek()) {
+                        (None, None) => break,
+                        (Some(_), None) => Ordering::Less,
+                        (None, Some(_)) => Ordering::Greater,
+                        (Some(old), Some(new)) => (old.key(), old.value()).cmp(&(new.key(), new.value())),
+                    };
+                    let gone = before.next_if(|_| order.is_le());
+                    let come = after.next_if(|_| order.is_ge());
+                    match (gone, come) {
+                        (Some(gone), None) => self.labels.unfile(gone.pair(), slot),
+                        (None, Some(come)) => {
+                            self.labels.file(come.pair(), slot);
+                        }
+                        _ => {}
+                    }
                 }
             }
         }
@@ -199,6 +213,10 @@ impl<K> StoreWriter<K> {
 
 impl<K> Drop for StoreWriter<K> {
     fn drop(&mut self) {
+        // There is no next write that would bring anything of use to what only readers hold.
+        if !InsideIndexFunction::is_active() {
+            self.shared.lock().rest();
+        }
         self.shared.close();
     }
 }

@@ -12,7 +12,7 @@ use super::{
     stats::{QueueProbe, QueueStats, Totals},
 };
 use crate::{
-    metrics::{Measurement, Metrics},
+    metrics::{self, Measurement, Metrics},
     sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, sleep_until},
 };
 
@@ -120,7 +120,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueueBuilder<T> {
         if let Some(metrics) = &shared.metrics {
             let queue = Arc::downgrade(&shared);
             let ask = move || queue.upgrade().map(|shared| WorkQueue(shared).stats());
-            metrics.queue(&shared.name, QueueProbe::new(Arc::clone(&shared.totals), ask));
+            let probe = QueueProbe::new(Arc::clone(&shared.totals), ask);
+            metrics::guarded(&shared.name, || metrics.queue(&shared.name, probe));
         }
         WorkQueue(shared)
     }
@@ -377,7 +378,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkQueue<T> {
 
     fn record(&self, measurement: Measurement<'_>) {
         if let Some(metrics) = &self.0.metrics {
-            metrics.record(&self.0.name, measurement);
+            metrics::guarded(&self.0.name, || metrics.record(&self.0.name, measurement));
         }
     }
 }

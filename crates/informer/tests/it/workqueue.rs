@@ -452,3 +452,27 @@ async fn metrics_are_exact() {
         ]
     );
 }
+
+/// Panics at every measurement.
+struct Clumsy;
+
+impl Metrics for Clumsy {
+    fn record(&self, _: &str, _: Measurement<'_>) {
+        panic!("a measurement, as planned");
+    }
+
+    fn queue(&self, _: &str, _: QueueProbe) {
+        panic!("a probe, as planned");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c34_measurements_that_panic_lose_no_item() {
+    let queue = WorkQueue::builder().metrics(Arc::new(Clumsy)).build();
+    queue.add("a");
+    let work = queue.get().await.unwrap();
+    queue.retry(*work);
+    drop(work);
+    assert_eq!(*queue.get().await.unwrap(), "a");
+    queue.drain().await;
+}

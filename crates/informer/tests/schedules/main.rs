@@ -33,6 +33,10 @@ mod metrics {
         fn record(&self, name: &str, measurement: Measurement<'_>);
         fn queue(&self, name: &str, probe: crate::workqueue::QueueProbe);
     }
+
+    pub(crate) fn guarded(_: &str, tell: impl FnOnce()) {
+        tell();
+    }
 }
 
 #[allow(dead_code, unreachable_pub, reason = "the stories use a part of what the module makes public")]

@@ -73,6 +73,8 @@ pub enum Input {
     WatchRefused(SourceError),
     /// The watch told of an object, usable or not.
     Event(WatchChange, ResourceVersion),
+    /// An event that was to be [applied late](Action::ApplyLate) has been: the cache had an older state of its object.
+    AppliedLate(WatchChange),
     /// The watch told that everything up to a version has been told, and perhaps that all that existed has.
     Bookmark(ResourceVersion, bool),
     /// The watch ends with an error in the stream.
@@ -274,6 +276,7 @@ impl Machine {
             Input::WatchOpened => self.opened(now, &mut actions),
             Input::WatchRefused(error) => self.refused(now, error, &mut actions),
             Input::Event(change, version) => self.event(now, change, version, &mut actions),
+            Input::AppliedLate(change) => self.audit.applied_late(change),
             Input::Bookmark(version, end) => self.bookmark(now, version, end, &mut actions),
             Input::ErrorEvent(status) => self.error_event(now, status, &mut actions),
             Input::Foreign(what) => {

@@ -214,14 +214,21 @@ impl Machine {
     }
 
     pub(super) fn closed(&mut self, now: Duration, error: Option<SourceError>, actions: &mut Vec<Action>) {
-        match &self.state {
-            State::Streaming { .. } => {
+        match (&self.state, error) {
+            // Not even its beginning makes sense: the server does not know what it was asked for.
+            (State::Streaming { asked, objects: 0, .. }, Some(error @ SourceError::Malformed(_))) => {
+                let asked = asked.clone();
+                actions.push(Action::Discard);
+                self.streaming_refused = true;
+                self.streaming_failed(now, &asked, error, true, actions);
+            }
+            (State::Streaming { .. }, error) => {
                 actions.push(Action::Discard);
                 self.list_this_round = true;
                 let problem = error.map_or(Problem::StreamingEnded, Problem::Streaming);
                 self.end_round(now, problem, None, actions);
             }
-            State::Watching(watching) => {
+            (State::Watching(watching), error) => {
                 let lived = watching.opened.map_or(Duration::ZERO, |opened| now.saturating_sub(opened));
                 let short = !watching.events && lived < SHORT_WATCH;
                 self.probing = None;

@@ -8,8 +8,8 @@ use std::{
 
 use futures_util::StreamExt;
 use informer::{
-    EventHandler, Notice, Object, SharedInformerFactory,
-    metrics::{Measurement, Metrics},
+    Event, EventHandler, Notice, Object, SharedInformerFactory,
+    metrics::{Levels, Measurement, Metrics, Probe},
     queue::{QueueKind, Transform},
     reflector::Backoff,
 };
@@ -39,16 +39,100 @@ fn the_hook_has_the_last_word_on_every_request() {
 }
 
 #[test]
-fn c30_queue_settings_and_grace_of_a_factory_are_those_of_its_informers() {
+fn c14_c15_queue_and_pages_of_a_factory_are_those_of_its_informers() {
+    for (queue, order) in
+        [(QueueKind::InOrder, ["a", "b", "a", "b"]), (QueueKind::PerKey, ["a", "a", "b", "b"])]
+    {
+        story(async {
+            let server = mk_server(&[("shop", "a"), ("shop", "b")]);
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let asking = Arc::clone(&asked);
+            let factory = SharedInformerFactory::builder(server.client())
+                .streaming(false)
+                .queue(queue)
+                .settings(|settings| settings.page_size = Some(1))
+                .tweak_list_options(move |options| asking.lock().unwrap().push(options.limit))
+                .build()
+                .unwrap();
+            asked.lock().unwrap().clear(); // it was tried once
+            let maps = factory.informer_for::<ConfigMap>();
+            factory.start().unwrap();
+            factory.wait_for_cache_sync(SOON).await.unwrap();
+            assert_eq!(asked.lock().unwrap()[0], Some(1));
+            let heard = maps.subscribe().unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            // All of it comes at once.
+            for round in ["1", "2"] {
+                for name in ["a", "b"] {
+                    let metadata = json!({ "name": name, "namespace": "shop" });
+                    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "round": round } });
+                    server.put(map).unwrap();
+                }
+            }
+            let updates = heard.take_until(tokio::time::sleep(Duration::from_secs(1))).filter_map(|notice| {
+                let updated = matches!(notice.event, Event::Updated { .. });
+                std::future::ready(updated.then(|| notice.event.key().name().to_owned()))
+            });
+            assert_eq!(updates.collect::<Vec<String>>().await, order, "{queue:?}");
+            factory.shutdown().await;
+        });
+    }
+}
+
+/// Keeps what informers can be asked.
+#[derive(Default)]
+struct Probes(Mutex<Vec<Probe<Levels>>>);
+
+impl Metrics for Probes {
+    fn record(&self, _: &str, _: Measurement<'_>) {}
+
+    fn informer(&self, _: &str, probe: Probe<Levels>) {
+        self.0.lock().unwrap().push(probe);
+    }
+}
+
+#[test]
+fn the_bytes_of_an_informer_are_those_of_the_objects_that_it_has_now() {
     story(async {
         let server = mk_server(&[("shop", "a")]);
-        let factory = SharedInformerFactory::builder(server.client())
-            .streaming(false)
-            .queue(QueueKind::PerKey)
-            .settings(|settings| settings.page_size = Some(7))
-            .grace(Duration::from_secs(3))
-            .build()
-            .unwrap();
+        let probes = Arc::new(Probes::default());
+        let factory =
+            SharedInformerFactory::builder(server.client()).metrics(probes.clone()).build().unwrap();
+        let maps = factory.informer_for::<ConfigMap>();
+        factory.start().unwrap();
+        factory.wait_for_cache_sync(SOON).await.unwrap();
+        let mut before = 0;
+        let mut told = async || {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let levels = probes.0.lock().unwrap()[0].ask().unwrap();
+            let sum: usize = maps.store().snapshot().iter().map(|map| map.wire_bytes()).sum();
+            assert_eq!((levels.bytes, levels.objects), (sum as u64, maps.store().len()));
+            let change = levels.bytes as i64 - before;
+            before = levels.bytes as i64;
+            change
+        };
+        assert!(told().await > 10, "what was listed");
+        let metadata = json!({ "name": "b", "namespace": "shop" });
+        let map = |text: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "text": text } });
+        server.put(map("x")).unwrap();
+        let added = told().await;
+        server.put(map(&"x".repeat(100_001))).unwrap();
+        assert!(added > 10 && (100_000..100_020).contains(&told().await), "what was told by the watch");
+        for name in ["a", "b"] {
+            server.discard("", "configmaps", &format!("shop/{name}").parse().unwrap());
+        }
+        told().await;
+        assert_eq!(before, 0, "what is gone");
+        factory.shutdown().await;
+    });
+}
+
+#[test]
+fn c30_the_grace_of_a_factory_is_that_of_its_informers() {
+    story(async {
+        let server = mk_server(&[("shop", "a")]);
+        let factory =
+            SharedInformerFactory::builder(server.client()).grace(Duration::from_secs(3)).build().unwrap();
         struct Endless;
         impl EventHandler<ConfigMap> for Endless {
             async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {

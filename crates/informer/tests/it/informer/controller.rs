@@ -15,7 +15,7 @@ use informer::{
     controller::{Action, Controller, ControllerError},
     model::ObjectKey,
     source::MemorySource,
-    workqueue::{ItemExponential, WorkQueue},
+    workqueue::{ItemExponential, RateLimiter, WorkQueue},
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Node, Secret},
@@ -296,6 +296,52 @@ async fn c36_a_panic_is_a_failure_of_that_key_and_of_nothing_else() {
     assert!(said.contains("reconciling panicked, it is tried again: for this test: b"), "{said}");
     drop(listening);
     controller.end().await.unwrap();
+    stage.end().await;
+}
+
+/// Panics whenever it is asked how long a key has to wait.
+struct Clumsy;
+
+impl RateLimiter<ObjectKey> for Clumsy {
+    fn next_delay(&self, _: &ObjectKey) -> Duration {
+        panic!("for this test: the limiter")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c36_what_is_told_of_failures_and_the_limiter_may_panic_and_the_controller_goes_on() {
+    let server = server(&["shop/a", "shop/b"]);
+    let stage = Stage::synced(&server, informer(&server)).await;
+    for limiter in [false, true] {
+        let (log, lines) = (Log::default(), LogLines::default());
+        let _listening = lines.listen();
+        let noted = log.clone();
+        let controller = slow(Controller::new("configs")).of(&stage.informer);
+        let controller = match limiter {
+            true => controller.with_queue(WorkQueue::builder().limiter(Clumsy)),
+            false => controller.on_failure(|_, _| panic!("for this test: on_failure")),
+        };
+        let tries = AtomicUsize::new(0);
+        let controller = Running::start(controller, move |key| {
+            noted.note(key.name());
+            let fails = key.name() == "a" && tries.fetch_add(1, Ordering::SeqCst) < 2;
+            async move { if fails { Err("no".to_owned()) } else { Ok(Action::AwaitChange) } }
+        });
+        seconds(30).await;
+        assert_eq!(log.take(), "a b a a", "it is tried again");
+        put(&server, "shop/b");
+        settle().await;
+        assert_eq!(log.take(), "b", "the worker is there");
+        let errors = lines.take(Level::ERROR);
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        let cause = if limiter { "limiter" } else { "on_failure" };
+        assert!(
+            errors.iter().all(|line| line.contains(&format!("for this test: {cause}"))
+                || line.contains(&format!("for this test: the {cause}"))),
+            "{errors:?}"
+        );
+        controller.end().await.unwrap();
+    }
     stage.end().await;
 }
 

@@ -13,7 +13,7 @@ use informer::{
     Handler, SharedInformer,
     queue::Transform,
     shared::BuildError,
-    source::{MemorySource, WatchChange, WatchItem},
+    source::{MemorySource, Unusable, WatchChange, WatchItem},
     store::{IndexError, WaitError},
 };
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -264,6 +264,57 @@ async fn c07_an_event_that_comes_late_counts_if_the_cache_has_an_older_state_of_
         assert_eq!(log.take(), "~a/x@2>99 -a/y@97", "{queue:?}");
         assert_eq!(stage.cached(), "a/x@99", "{queue:?}: what was deleted does not come back");
         assert_eq!(stage.informer.last_sync_resource_version(), 100.into(), "{queue:?}");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c09_an_event_that_comes_late_and_does_not_decode_is_told_if_it_is_news_about_its_object() {
+    for queue in QUEUES {
+        let (server, log) = (server(&["a/x", "a/y", "a/z"]), Log::default());
+        let stage = Stage::synced(&server, builder(&server).queue(queue).build().unwrap()).await;
+        stage.informer.add_handler(log.handler()).unwrap();
+        settle().await;
+        log.take();
+        let tell = |change, key_text: &str, version: u64| {
+            let (key, version, error) = (Some(key(key_text)), version.into(), "no good".to_owned());
+            server.inject(&WatchItem::Unusable(
+                change,
+                Unusable { key, name: key_text.to_owned(), version, error },
+            ));
+        };
+        server.inject(&WatchItem::Bookmark { version: 100.into(), initial_events_end: false });
+        tell(WatchChange::Modified, "a/x", 99);
+        tell(WatchChange::Modified, "a/y", 2);
+        tell(WatchChange::Added, "a/never", 95);
+        tell(WatchChange::Deleted, "a/z", 97);
+        settle().await;
+        let quarantined: Vec<String> = stage.informer.quarantined().into_iter().map(|one| one.name).collect();
+        assert_eq!(quarantined, ["a/x"], "{queue:?}: a/y is older than what is there, a/never may be gone");
+        assert_eq!(log.take(), "?a/z@4", "{queue:?}");
+        assert_eq!(stage.cached(), "a/x@2 a/y@3", "{queue:?}");
+        assert_eq!(stage.informer.last_sync_resource_version(), 100.into(), "{queue:?}");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c11_a_deletion_that_comes_late_is_not_taken_for_one_that_was_not_told() {
+    for queue in QUEUES {
+        let (server, told) = (server(&["a/x", "a/y"]), Log::default());
+        let noted = told.clone();
+        let builder =
+            builder(&server).queue(queue).watch_error_handler(move |problem, _| noted.note(problem.cause()));
+        let stage = Stage::synced(&server, builder.build().unwrap()).await;
+        server.lose_next_events(1);
+        let deleted = server.delete(&key("a/y")).unwrap();
+        put(&server, "a/x");
+        server.inject(&WatchItem::Object(
+            WatchChange::Deleted,
+            mk("a/y", deleted.to_string().parse().unwrap()),
+        ));
+        seconds(3_000).await;
+        assert_eq!((stage.cached().as_str(), told.take().as_str()), ("a/x@5", ""), "{queue:?}");
         stage.end().await;
     }
 }

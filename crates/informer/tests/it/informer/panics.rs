@@ -2,19 +2,27 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicIsize, AtomicUsize, Ordering},
 };
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use informer::{
-    SharedInformer,
-    metrics::{Measurement, Metrics},
+    Handler, SharedInformer,
+    health::Life,
+    metrics::{Levels, Measurement, Metrics, Probe},
     model::ResourceVersion,
+    shared::RunError,
     source::{ListOptions, ListStream, ListWatch, MemorySource, SourceError, WatchStream},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
-use super::stage::{Log, MINUTE, QUEUES, Stage, put, seconds, server, settle};
+use super::{
+    log_lines::LogLines,
+    stage::{Log, MINUTE, QUEUES, Stage, builder, put, seconds, server, settle},
+    support::key,
+};
 
 /// A source whose lists at any version are those of a replica that lags behind, and that panics when it is told to.
 #[derive(Clone)]
@@ -24,6 +32,8 @@ struct Brittle {
     /// How many more requests panic, and how many items.
     requests: Arc<AtomicUsize>,
     items: Arc<AtomicUsize>,
+    /// Which of the next questions for its namespace panics; none if it is zero or less.
+    namespaces: Arc<AtomicIsize>,
 }
 
 impl Brittle {
@@ -32,7 +42,8 @@ impl Brittle {
         let (server, replica) = (server(&["a/x"]), server(&["a/x"]));
         put(&server, "a/x");
         put(&server, "a/x");
-        Self { server, replica, requests: Arc::default(), items: Arc::default() }
+        let (requests, items, namespaces) = Default::default();
+        Self { server, replica, requests, items, namespaces }
     }
 }
 
@@ -43,6 +54,11 @@ fn lose_it(times: &AtomicUsize) {
 }
 
 impl ListWatch<ConfigMap> for Brittle {
+    fn namespace(&self) -> Option<&str> {
+        assert!(self.namespaces.fetch_sub(1, Ordering::SeqCst) != 1, "the source panics as planned");
+        None
+    }
+
     fn description(&self) -> String {
         "brittle config maps".to_owned()
     }
@@ -87,36 +103,94 @@ async fn c01_after_a_panic_of_the_source_the_list_is_repeated_from_the_last_vers
     }
 }
 
-/// Panics when a watch has been opened, once.
-struct Shaky(AtomicUsize);
-
-impl Metrics for Shaky {
-    fn record(&self, _informer: &str, measurement: Measurement<'_>) {
-        if matches!(measurement, Measurement::WatchOpened) {
-            lose_it(&self.0);
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn c01_a_reflector_that_panicked_begins_anew_from_the_last_version() {
     let (source, log, told) = (Brittle::new(), Log::default(), Log::default());
-    let (shaky, noted) = (Arc::new(Shaky(AtomicUsize::new(0))), told.clone());
-    let builder = SharedInformer::builder(source.clone()).streaming(false).seed(1).metrics(shaky.clone());
+    let noted = told.clone();
+    let builder = SharedInformer::builder(source.clone()).streaming(false).seed(1);
     let builder = builder.watch_error_handler(move |problem, _| noted.note(problem.cause()));
     let stage = Stage::synced(&source.server, builder.build().unwrap()).await;
     stage.informer.add_handler(log.handler()).unwrap();
     settle().await;
     assert_eq!(log.take(), "*a/x@4");
-    shaky.0.store(1, Ordering::SeqCst);
-    source.server.break_watches();
+    source.namespaces.store(1, Ordering::SeqCst);
     put(&source.server, "a/x");
     settle().await;
     let health = stage.informer.health();
     assert!(health.to_string().contains("panicked: the source panics as planned"), "{health}");
     seconds(10).await;
     assert_eq!(log.take(), "~a/x@4>5");
-    assert_eq!(told.take(), "connection broken panic");
+    assert_eq!(told.take(), "panic");
     stage.informer.wait_for_resource_version(&source.server.version(), MINUTE).await.unwrap();
     stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c12_an_informer_whose_own_task_panicked_says_so_to_everybody() {
+    for own in [true, false] {
+        let (source, lines) = (Brittle::new(), LogLines::default());
+        let _listening = lines.listen();
+        let informer = SharedInformer::builder(source.clone()).name("configs").seed(1).build().unwrap();
+        let running = own.then(|| {
+            let informer = informer.clone();
+            tokio::spawn(async move { informer.run(CancellationToken::new()).await })
+        });
+        if !own {
+            informer.start().unwrap();
+        }
+        informer.wait_until_synced(MINUTE).await.unwrap();
+        settle().await;
+        // The reflector asks first, then the task that writes.
+        source.namespaces.store(2, Ordering::SeqCst);
+        put(&source.server, "a/x");
+        settle().await;
+        let panicked = RunError::Panicked { message: "the source panics as planned".to_owned() };
+        assert_eq!(informer.stop().await, Err(panicked.clone()));
+        if let Some(running) = running {
+            assert_eq!(running.await.expect("the panic stays inside"), Err(panicked));
+        }
+        let health = informer.health();
+        assert_eq!((health.life, health.is_healthy()), (Life::Failed, false));
+        assert_eq!(health.to_string(), "configs: stopped by a panic, 1 objects");
+        assert!(informer.is_stopped() && informer.add_handler(Handler::new()).is_err());
+        assert_eq!((source.server.open_watches(), informer.start()), (0, Err(RunError::Stopped)));
+        let errors = lines.take(Level::ERROR);
+        assert!(errors.len() == 1 && errors[0].contains("its task panicked"), "{errors:?}");
+    }
+}
+
+/// Panics at every measurement.
+struct Clumsy;
+
+impl Metrics for Clumsy {
+    fn record(&self, _: &str, _: Measurement<'_>) {
+        panic!("a measurement, as planned");
+    }
+
+    fn informer(&self, _: &str, _: Probe<Levels>) {
+        panic!("a probe, as planned");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c28_measurements_that_panic_cost_nothing_but_themselves() {
+    for queue in QUEUES {
+        let (server, log, lines) = (server(&["a/x"]), Log::default(), LogLines::default());
+        let _listening = lines.listen();
+        let informer = builder(&server).queue(queue).metrics(Arc::new(Clumsy)).build().unwrap();
+        informer.add_handler(log.handler()).unwrap();
+        informer.add_handler(Handler::<ConfigMap>::new().on_add(|_, _| panic!("as planned"))).unwrap();
+        let stage = Stage::synced(&server, informer).await;
+        put(&server, "a/y");
+        server.break_watches();
+        seconds(60).await;
+        server.delete(&key("a/x"));
+        settle().await;
+        assert_eq!(log.take(), "*a/x@2 +a/y@3 -a/x@4", "{queue:?}");
+        assert!(stage.informer.health().is_healthy(), "{}", stage.informer.health());
+        let errors = lines.take(Level::ERROR);
+        let told = errors.iter().filter(|line| line.contains("a measurement panicked")).count();
+        assert!(told > 5 && errors.iter().any(|line| line.contains("a probe, as planned")), "{errors:#?}");
+        stage.end().await;
+    }
 }

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use informer::{
     Handler, SharedInformer, SyncError,
-    model::{Reason, Status},
-    source::{SourceError, WatchItem},
+    model::{Reason, ResourceVersion, Status},
+    source::{
+        ListItem, ListOptions, ListStream, ListWatch, MemorySource, PageEnd, Request, SourceError, WatchItem,
+        WatchStream,
+    },
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use tracing::Level;
@@ -240,5 +244,102 @@ async fn c12_what_is_being_tried_again_is_not_announced_any_more() {
     let health = stage.informer.health().to_string();
     assert!(health.contains("listing config maps") && health.contains("in trouble for"), "{health}");
     assert!(!health.contains(" again in "), "{health}");
+    stage.end().await;
+}
+
+/// A server seen through something that changes its answers.
+#[derive(Clone)]
+struct Seen {
+    server: MemorySource<ConfigMap>,
+    /// Lists are always of this version.
+    version: Option<ResourceVersion>,
+    /// Watches are answered with a list.
+    drops_watch: bool,
+}
+
+impl ListWatch<ConfigMap> for Seen {
+    fn description(&self) -> String {
+        "config maps behind a proxy".to_owned()
+    }
+
+    fn list(&self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<ConfigMap>, SourceError>> {
+        let (opening, version) = (self.server.list(options), self.version.clone());
+        let changed = move |item| match (item, &version) {
+            (Ok(ListItem::End(end)), Some(version)) => {
+                Ok(ListItem::End(PageEnd { version: version.clone(), ..end }))
+            }
+            (item, _) => item,
+        };
+        async move { Ok(opening.await?.map(changed).boxed()) }.boxed()
+    }
+
+    fn watch(&self, options: ListOptions) -> BoxFuture<'static, Result<WatchStream<ConfigMap>, SourceError>> {
+        let opening = self.server.watch(options);
+        if !self.drops_watch {
+            return opening;
+        }
+        let list = || futures_util::future::ready(Err(SourceError::Malformed("a list".to_owned())));
+        async move { opening.await.map(|_| list().into_stream().boxed()) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c11_lists_that_stay_at_a_version_are_said_once_and_where_everybody_sees_it() {
+    let lines = LogLines::default();
+    let _listening = lines.listen();
+    let server = server(&["a/x"]);
+    let seen = Seen { server: server.clone(), version: Some(server.version()), drops_watch: false };
+    let informer = SharedInformer::builder(seen).name("configs").streaming(false).seed(1).build().unwrap();
+    let stage = Stage::synced(&server, informer).await;
+    for _ in 0..20 {
+        put(&server, "a/x");
+        seconds(40).await;
+    }
+    let warnings = lines.take(Level::WARN);
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(warnings[0].contains("was a backup restored?"), "{warnings:#?}");
+    let (words, why) = ("a restored backup would not be noticed", "lists stay at version 2");
+    assert!(warnings[1].contains(words) && warnings[1].contains(why), "{warnings:#?}");
+    assert!(stage.informer.health().is_healthy(), "{}", stage.informer.health());
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c03_c12_a_server_that_answers_watches_with_lists_is_in_trouble_all_the_time() {
+    let lines = LogLines::default();
+    let _listening = lines.listen();
+    let server = server(&["a/x"]);
+    let seen = Seen { server: server.clone(), version: None, drops_watch: true };
+    let informer = SharedInformer::builder(seen).name("configs").streaming(true).seed(1).build().unwrap();
+    let stage = Stage::synced(&server, informer).await;
+    for _ in 0..600 {
+        let health = stage.informer.health();
+        assert!(!health.is_healthy() && health.to_string().contains("a list"), "{health}");
+        seconds(1).await;
+    }
+    let asked = server.requests();
+    let streamed =
+        |request: &&Request| matches!(request, Request::Watch(options) if options.send_initial_events);
+    assert_eq!(asked.iter().filter(streamed).count(), 1, "it is not asked for streaming lists again");
+    assert!((20..100).contains(&server.lists()), "{} lists in ten minutes", server.lists());
+    let warnings = lines.take(Level::WARN);
+    assert!(warnings.len() == 2 && warnings[0].contains("refuses streaming lists"), "{warnings:#?}");
+    assert!(warnings[1].contains("the watch failed"), "{warnings:#?}");
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c12_watches_that_are_forbidden_are_trouble_although_lists_work() {
+    let lines = LogLines::default();
+    let _listening = lines.listen();
+    let server = server(&["a/x"]);
+    server.fail_next_watches(200, forbidden());
+    let stage = Stage::synced(&server, builder(&server).streaming(true).build().unwrap()).await;
+    for _ in 0..600 {
+        assert!(!stage.informer.health().is_healthy(), "{}", stage.informer.health());
+        seconds(1).await;
+    }
+    let warnings = lines.take(Level::WARN);
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
     stage.end().await;
 }

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// A handler whose first callback never returns.
-struct Endless;
+pub(crate) struct Endless;
 
 impl EventHandler<ConfigMap> for Endless {
     async fn on_add(&mut self, _: &Object<ConfigMap>, _: bool) {
@@ -150,6 +150,30 @@ async fn c30_a_function_that_blocks_its_thread_does_not_keep_run_from_returning(
         assert!(error.to_string().contains(named), "{error}");
         drop(release);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn c30_a_reflector_that_does_not_end_leaves_handlers_a_grace_of_their_own() {
+    let server = server(&["a/x"]);
+    let (entered, inside) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let transform = Transform::new(move |object: &mut ConfigMap| {
+        if object.metadata.name.as_deref() == Some("y") {
+            block(&entered, &gate.lock().unwrap());
+        }
+    });
+    let informer = builder(&server).grace(Duration::from_secs(2)).transform(transform).build().unwrap();
+    let handler = informer.add_handler(Handler::new().name("idle")).unwrap();
+    informer.start().unwrap();
+    handler.wait_until_synced(MINUTE).await.unwrap();
+    put(&server, "a/y");
+    inside.recv().unwrap();
+    let Err(RunError::Stuck { who, .. }) = informer.stop().await else {
+        panic!("the reflector does not end")
+    };
+    assert!(who.len() == 1 && who[0].contains("transforms"), "{who:?}");
+    drop(release);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

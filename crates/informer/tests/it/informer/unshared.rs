@@ -1,6 +1,7 @@
 //! Informers that are not shared: called in place, and a panic comes out.
 
 use std::{
+    future::pending,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -12,11 +13,14 @@ use informer::{
     unshared::{DeltaProcessor, Informer},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
 use super::{
+    log_lines::LogLines,
     stage::{Log, MINUTE, QUEUES, forbidden, force_list, put, seconds, server, settle},
+    stopping::Endless,
     support::{data_keys, key, show, show_deltas},
 };
 
@@ -156,4 +160,46 @@ async fn c23_c33_an_unshared_informer_of_several_namespaces_knows_each_of_them()
         stop.cancel();
         running.await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c30_unshared_forms_wait_for_what_never_returns_no_longer_than_the_grace_and_say_so() {
+    let lines = LogLines::default();
+    let _listening = lines.listen();
+    let (server, grace) = (server(&["a/x"]), Duration::from_secs(5));
+    let builder = || SharedInformer::builder(server.clone()).grace(grace);
+    for (form, who) in ["the handler", "the function"].into_iter().enumerate() {
+        let stop = CancellationToken::new();
+        let running = if form == 0 {
+            tokio::spawn(builder().build_unshared(Endless).unwrap().run(stop.clone()))
+        } else {
+            let (_writer, known) = store::new::<ConfigMap>();
+            let process = |_: Vec<Delta<ConfigMap>>| pending::<Vec<Delta<ConfigMap>>>();
+            tokio::spawn(builder().build_processor(known, process).unwrap().run(stop.clone()))
+        };
+        seconds(60).await;
+        stop.cancel();
+        let began = Instant::now();
+        tokio::time::timeout(MINUTE, running).await.expect("it returns").unwrap();
+        assert_eq!(began.elapsed(), grace, "{who}");
+        assert_eq!((alive_tasks(), server.open_watches()), (0, 0));
+        let errors = lines.take(Level::ERROR);
+        assert!(errors.len() == 1 && errors[0].contains(who), "{errors:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c30_what_an_unshared_informers_handler_has_not_heard_at_the_stop_is_dropped() {
+    let (server, log, stop) = (server(&["a/x", "a/y", "a/z"]), Log::default(), CancellationToken::new());
+    let (noted, ending) = (log.clone(), stop.clone());
+    let handler = Handler::<ConfigMap>::new().on_add(move |object, _| {
+        noted.note(object.key().name());
+        if object.key().name() == "y" {
+            ending.cancel();
+        }
+    });
+    let informer = Informer::new(server, handler);
+    let store = informer.store();
+    informer.run(stop).await;
+    assert_eq!((log.take().as_str(), store.len()), ("x y", 3));
 }

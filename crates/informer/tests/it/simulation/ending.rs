@@ -9,7 +9,7 @@ use tokio::{runtime::Handle, task::yield_now, time::sleep};
 use super::{
     listeners::{Listener, keep},
     support::{Config, data_keys, key},
-    world::{REFUSED, TRANSFORMED, World},
+    world::{REFUSED, THORNY, TRANSFORMED, World},
 };
 
 /// In the end everything is right within this time: failures that are still to come delay it.
@@ -127,7 +127,10 @@ impl World {
     }
 
     pub(crate) fn is_usable(&self, object: &Config) -> bool {
-        let refused = object.data.as_ref().is_some_and(|data| data.contains_key(REFUSED));
+        let refused = object
+            .data
+            .as_ref()
+            .is_some_and(|data| [REFUSED, THORNY].iter().any(|odd| data.contains_key(*odd)));
         let version = (object.key().clone(), object.resource_version().to_string());
         !(self.spoiled.contains(&version) || self.transforms && refused)
     }

@@ -14,7 +14,7 @@ impl World {
     /// One thing goes wrong, or will.
     pub(crate) fn misbehave(&mut self) {
         let server = self.server.clone();
-        match self.rng.random_range(0..20) {
+        match self.rng.random_range(0..22) {
             0 | 1 => {
                 self.tell("compact");
                 server.compact();
@@ -58,6 +58,15 @@ impl World {
                 server.omit_initial_events_end(omitted);
             }
             15 | 16 => self.panic(),
+            20 | 21 => {
+                let (way, forbidden) = (self.rng.random_range(0..self.ways.len()), self.rng.random());
+                self.tell(format_args!("source {way} is forbidden: {forbidden}"));
+                self.ways[way].mishaps.forbidden.store(forbidden, Ordering::SeqCst);
+                // Who may no longer watch is sent away.
+                if forbidden {
+                    server.break_watches();
+                }
+            }
             17 => {
                 let version = self.rng.random_range(self.oldest..=self.version());
                 self.tell(format_args!("a replica lags behind at {version}"));

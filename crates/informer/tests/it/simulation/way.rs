@@ -23,13 +23,13 @@ use informer::{
     model::{ResourceVersion, Status},
     source::{
         ListItem, ListOptions, ListStream, ListWatch, MemorySource, SourceError, Unusable, VersionMatch,
-        WatchItem, WatchStream,
+        WatchChange, WatchItem, WatchStream,
     },
 };
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::client::Body;
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde_json::{Value, json};
 use tower_service::Service;
 
 use super::{listeners::PLANNED, support::Config};
@@ -126,7 +126,8 @@ impl ListWatch<ConfigMap> for Way {
         };
         let received = async |item| match item {
             Ok(WatchItem::Unusable(change, unusable)) => {
-                Ok(WatchItem::Unusable(change, received(unusable).await))
+                let (change, unusable) = received_event(change, unusable).await;
+                Ok(WatchItem::Unusable(change, unusable))
             }
             other => other,
         };
@@ -148,21 +149,37 @@ impl<'de> Deserialize<'de> for Thorny {
 
 informer::projection!(Thorny of ConfigMap);
 
-/// The same, as the library receives it from a server: it comes as bytes, and its type panics.
-async fn received(unusable: Unusable) -> Unusable {
+fn metadata(unusable: &Unusable) -> Value {
     let key = unusable.key.as_ref().expect("the server knows it");
-    let metadata = json!({
-        "namespace": key.namespace(), "name": key.name(), "resourceVersion": unusable.version.to_string(),
-    });
+    json!({ "namespace": key.namespace(), "name": key.name(), "resourceVersion": unusable.version.to_string() })
+}
+
+fn answering(answer: &Value) -> KubeListWatch<Thorny> {
+    KubeListWatch::all(kube::Client::new(Answer(answer.to_string()), "default"))
+}
+
+/// The same, as the library receives it in a list of a server: it comes as bytes, and its type panics.
+async fn received(unusable: Unusable) -> Unusable {
     let list = json!({
         "kind": "ConfigMapList", "apiVersion": "v1", "metadata": { "resourceVersion": "1" },
-        "items": [{ "metadata": metadata }],
+        "items": [{ "metadata": metadata(&unusable) }],
     });
-    let source = KubeListWatch::<Thorny>::all(kube::Client::new(Answer(list.to_string()), "default"));
-    let mut items = source.list(ListOptions::default()).await.expect("an answer");
+    let mut items = answering(&list).list(ListOptions::default()).await.expect("an answer");
     match items.next().await {
         Some(Ok(ListItem::Unusable(unusable))) => unusable,
-        other => panic!("{key} was received as {other:?}"),
+        other => panic!("{} was received as {other:?}", unusable.name),
+    }
+}
+
+/// The same, as the library receives it in a watch.
+async fn received_event(change: WatchChange, unusable: Unusable) -> (WatchChange, Unusable) {
+    let kind = format!("{change:?}").to_uppercase();
+    let object = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata(&unusable) });
+    let event = json!({ "type": kind, "object": object });
+    let mut items = answering(&event).watch(ListOptions::default()).await.expect("an answer");
+    match items.next().await {
+        Some(Ok(WatchItem::Unusable(change, unusable))) => (change, unusable),
+        other => panic!("{} was received as {other:?}", unusable.name),
     }
 }
 

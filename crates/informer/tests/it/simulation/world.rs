@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Story,
-    listeners::{Listener, Setting},
+    listeners::{Listener, PLANNED, Setting},
     moment::Past,
     support::{Config, data_keys, key},
     way::{Births, Way},
@@ -36,6 +36,8 @@ use super::{
 
 /// An object with this among its data is refused by the transform, if there is one.
 pub(crate) const REFUSED: &str = "refused";
+/// An object with this among its data makes the transform panic.
+pub(crate) const THORNY: &str = "thorny";
 /// How often the transform has changed an object; more than once is a mistake.
 pub(crate) const TRANSFORMED: &str = "transformed";
 
@@ -311,11 +313,11 @@ impl World {
 
     pub(crate) fn put(&mut self, key: &ObjectKey) {
         let mut data = vec![("written".to_owned(), self.writes.to_string())];
-        let (k, refused) = (self.rng.random_range(0..4), self.rng.random_bool(0.1));
+        let k = self.rng.random_range(0..4);
         data.push((format!("k{k}"), String::new()));
-        if refused {
-            data.push((REFUSED.to_owned(), String::new()));
-        }
+        let odd = [REFUSED, THORNY].map(|odd| self.rng.random_bool(0.07).then(|| odd.to_owned()));
+        let odd: Vec<String> = odd.into_iter().flatten().collect();
+        data.extend(odd.iter().map(|odd| (odd.clone(), String::new())));
         let labels = [("tier".to_owned(), k.to_string())];
         let metadata = ObjectMeta {
             name: Some(key.name().to_owned()),
@@ -326,11 +328,11 @@ impl World {
         let data = Some(data.into_iter().collect());
         let version =
             self.server.put(ConfigMap { metadata, data, ..ConfigMap::default() }).expect("it has a name");
-        self.tell(format_args!("put {key}@{version} k{k}{}", if refused { " refused" } else { "" }));
+        self.tell(format_args!("put {key}@{version} k{k} {}", odd.join(" ")));
         self.births.note(&self.server.get(key).expect("it was written"));
         // After a rewinding the same version is given out again.
         self.spoiled.remove(&(key.clone(), version.to_string()));
-        self.written(key, !(refused && self.transforms));
+        self.written(key, odd.is_empty() || !self.transforms);
     }
 
     fn delete(&mut self, key: &ObjectKey) {
@@ -371,6 +373,7 @@ fn transform(object: &mut ConfigMap) -> Result<(), String> {
     if data.contains_key(REFUSED) {
         return Err("refused, as planned".to_owned());
     }
+    assert!(!data.contains_key(THORNY), "{PLANNED}");
     *data.entry(TRANSFORMED.to_owned()).or_default() += "I";
     Ok(())
 }
