@@ -1,6 +1,10 @@
 //! Compression of answers that end: piece by piece, away from the threads that answer.
 
-use std::io::Write;
+use std::{
+    collections::HashMap,
+    io::Write,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use axum::{
     body::Body,
@@ -25,6 +29,12 @@ use crate::{
 const WORTHWHILE: u64 = 512;
 /// How many bytes are compressed in a microsecond, about.
 const BYTES_PER_MICRO: usize = 150;
+/// How far back zstd looks for what it has seen, as a power of two. What it holds grows with it: half a megabyte here.
+const WINDOW_LOG: u32 = 17;
+/// How many answers are being compressed at a time: of one caller, and in all. Each holds memory for as long as its client
+/// reads. The others are sent as they are.
+const OF_ONE: usize = 32;
+const IN_ALL: usize = 128;
 
 /// A way to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +75,58 @@ fn entry(text: &str) -> (String, f32) {
     (name.trim().to_ascii_lowercase(), quality)
 }
 
+/// Compresses answers.
+#[derive(Clone)]
+pub(crate) struct Compressor {
+    work: Work,
+    encoders: Arc<Encoders>,
+}
+
+impl Compressor {
+    pub(crate) fn new(work: Work) -> Self {
+        Self { work, encoders: Arc::default() }
+    }
+}
+
+/// How many encoders each caller has.
+#[derive(Default)]
+struct Encoders(Mutex<HashMap<Account, usize>>);
+
+/// The place of one encoder, which is free again when this is dropped.
+struct Place {
+    encoders: Arc<Encoders>,
+    account: Account,
+}
+
+impl Encoders {
+    /// A place for one more, if there is room.
+    fn place(self: &Arc<Self>, account: &Account) -> Option<Place> {
+        let mut encoders = self.lock();
+        let own = encoders.get(account).copied().unwrap_or_default();
+        if own >= OF_ONE || encoders.values().sum::<usize>() >= IN_ALL {
+            return None;
+        }
+        encoders.insert(account.clone(), own + 1);
+        Some(Place { encoders: Arc::clone(self), account: account.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Account, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut encoders = self.encoders.lock();
+        if let Some(own) = encoders.get_mut(&self.account) {
+            *own -= 1;
+            if *own == 0 {
+                encoders.remove(&self.account);
+            }
+        }
+    }
+}
+
 enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
@@ -74,7 +136,11 @@ impl Encoder {
     fn new(coding: Coding) -> std::io::Result<Self> {
         Ok(match coding {
             Coding::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), Compression::fast())),
-            Coding::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), 1)?),
+            Coding::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1)?;
+                encoder.window_log(WINDOW_LOG)?;
+                Self::Zstd(encoder)
+            }
         })
     }
 
@@ -96,7 +162,7 @@ impl Encoder {
 }
 
 /// Compresses what was marked so: a stream would wait for the compressor.
-pub(crate) async fn compress(State(work): State<Work>, request: Request, next: Next) -> Response {
+pub(crate) async fn compress(State(compressor): State<Compressor>, request: Request, next: Next) -> Response {
     let coding = Coding::wanted(request.headers());
     let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
     let mut response = next.run(request).await;
@@ -107,19 +173,20 @@ pub(crate) async fn compress(State(work): State<Work>, request: Request, next: N
     }
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    let Some((coding, encoder)) = coding.and_then(|coding| Some((coding, Encoder::new(coding).ok()?))) else {
-        return response;
-    };
+    let Some(coding) = coding else { return response };
+    let account = response.extensions().get::<Account>().cloned().unwrap_or_else(|| Account::at(address));
+    let Some(place) = compressor.encoders.place(&account) else { return response };
+    let Ok(encoder) = Encoder::new(coding) else { return response };
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     headers.remove(header::CONTENT_LENGTH);
-    let account = response.extensions().get::<Account>().cloned().unwrap_or(Account::Address(address));
-    response.map(|body| compressed(body, encoder, work, account))
+    response.map(|body| compressed(body, (encoder, place), compressor.work, account))
 }
 
-fn compressed(body: Body, encoder: Encoder, work: Work, account: Account) -> Body {
+fn compressed(body: Body, encoder: (Encoder, Place), work: Work, account: Account) -> Body {
     let state = (body, Some(encoder), work, account);
     let pieces = stream::try_unfold(state, |(mut body, encoder, work, account)| async move {
-        let Some(mut encoder) = encoder else { return Ok::<_, axum::Error>(None) };
+        let Some((mut encoder, place)) = encoder else { return Ok::<_, axum::Error>(None) };
         loop {
             let bytes: Bytes = match body.frame().await {
                 Some(frame) => frame?.into_data().unwrap_or_default(),
@@ -136,7 +203,7 @@ fn compressed(body: Body, encoder: Encoder, work: Work, account: Account) -> Bod
             let (fed, fed_encoder) = work.run(&account, micros, feed).await;
             let piece = fed.map_err(axum::Error::new)?;
             if !piece.is_empty() {
-                return Ok(Some((Bytes::from(piece), (body, Some(fed_encoder), work, account))));
+                return Ok(Some((Bytes::from(piece), (body, Some((fed_encoder, place)), work, account))));
             }
             encoder = fed_encoder;
         }
@@ -180,8 +247,9 @@ mod tests {
         for coding in Coding::ALL {
             let pieces: Vec<Vec<u8>> = (0u8..50).map(|n| vec![n; 40_000]).collect();
             let body = Body::from_stream(stream::iter(pieces.clone().into_iter().map(Ok::<_, Infallible>)));
-            let encoder = Encoder::new(coding).unwrap();
-            let body = compressed(body, encoder, Work::default(), Account::Address(None));
+            let account = Account::at(None);
+            let place = Arc::<Encoders>::default().place(&account).unwrap();
+            let body = compressed(body, (Encoder::new(coding).unwrap(), place), Work::default(), account);
             let bytes = body.collect().await.unwrap().to_bytes();
             let mut decoded = Vec::new();
             match coding {
@@ -192,5 +260,56 @@ mod tests {
             };
             assert!(decoded == pieces.concat() && bytes.len() < 100_000, "{coding:?}");
         }
+    }
+
+    #[test]
+    fn nobody_has_so_many_encoders_that_others_have_none() {
+        let (encoders, eve) = (Arc::<Encoders>::default(), Account::User("eve".into()));
+        let mut hers: Vec<Place> = (0..1_000).map_while(|_| encoders.place(&eve)).collect();
+        assert_eq!(hers.len(), OF_ONE);
+        let crowd = (0..1_000).map(|n| Account::User(n.to_string().into()));
+        let others: Vec<Place> = crowd.map_while(|account| encoders.place(&account)).collect();
+        assert_eq!(
+            hers.len() + others.len(),
+            IN_ALL,
+            "and all together have no more than there is memory for"
+        );
+        drop(others);
+        hers.pop();
+        assert!(encoders.place(&eve).is_some(), "what has ended makes room");
+        drop(hers);
+        assert!(encoders.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn beyond_what_is_compressed_at_a_time_an_answer_is_sent_as_it_is() {
+        use axum::{Router, middleware::from_fn_with_state, routing::get};
+        use tower_service::Service;
+
+        let text = "text ".repeat(1_000);
+        let answer = crate::answer::json_text(text.clone()).into_parts();
+        let (head, body) = (answer.0, axum::body::to_bytes(answer.1, usize::MAX).await.unwrap());
+        let handler = move || {
+            let response = Response::from_parts(head.clone(), Body::from(body.clone()));
+            async { response }
+        };
+        let compressor = Compressor::new(Work::default());
+        let router = Router::new().route("/", get(handler)).layer(from_fn_with_state(compressor, compress));
+        let ask = async || {
+            let request = Request::builder().uri("/").header("accept-encoding", "zstd");
+            router.clone().call(request.body(Body::empty()).unwrap()).await.unwrap()
+        };
+        let mut unread = Vec::new();
+        for _ in 0..OF_ONE {
+            let answer = ask().await;
+            assert_eq!(answer.headers()["content-encoding"], "zstd");
+            unread.push(answer);
+        }
+        let plain = ask().await;
+        assert!(plain.headers().get("content-encoding").is_none());
+        assert_eq!(plain.headers()["vary"], "accept-encoding");
+        assert_eq!(plain.into_body().collect().await.unwrap().to_bytes(), text);
+        unread.pop();
+        assert!(ask().await.headers().contains_key("content-encoding"), "one has ended");
     }
 }

@@ -211,6 +211,7 @@ impl GatewayBuilder {
         let present = Present { streams: Arc::clone(&streams), connections: Arc::clone(&connection_limits) };
         registry.register_collector(Box::new(present));
         registry.register_collector(Box::new(ProcessMetrics));
+        let work = Work::default();
         let app = App {
             cache: Cache::new(
                 discovery,
@@ -221,8 +222,8 @@ impl GatewayBuilder {
                 self.namespaces.is_empty(),
             ),
             access,
-            pages: Pages::default(),
-            work: Work::default(),
+            pages: Pages::new(work.clone()),
+            work,
             namespaces: self.namespaces,
             streams,
             unknown_kinds: Allowances::new(UNKNOWN_KINDS, UNKNOWN_KIND_EVERY),

@@ -209,11 +209,12 @@ impl App {
         let asks = format!("{} {}", collection.path, query.text);
         let question = format!("{asks} {visible:?}");
         let account = &asker.account;
-        let asked = Asked { account, query: &asks, question: &question, limit: query.limit };
+        let replaced = &collection.changes.replaced;
+        let asked = Asked { account, query: &asks, question: &question, limit: query.limit, replaced };
         let snapshot = collection.snapshot();
         if let Some(token) = &query.continue_from {
             let token = Token::read(token, &asks)?;
-            let page = match self.pages.next(asked, &token) {
+            let page = match self.pages.next(asked, &token).await {
                 Next::Page(page) => page,
                 Next::Gone(why) if query.order.is_some() => {
                     return Err(Status::expired(format!(
@@ -223,7 +224,7 @@ impl App {
                 Next::Gone(_) => {
                     let after = Some(token.after().clone());
                     let rest = query.select_aside(after, snapshot, &visible, &self.work, account).await;
-                    self.pages.first(asked, rest, Some(&token))
+                    self.pages.first(asked, rest, Some(&token)).await
                 }
             };
             return Ok(Found::Listing(Listing { collection, page, etag: None, explain: query.explain }));
@@ -240,7 +241,7 @@ impl App {
             return Ok(Found::NotModified(response));
         }
         let selection = query.select_aside(None, snapshot, &visible, &self.work, account).await;
-        let page = self.pages.first(asked, selection, None);
+        let page = self.pages.first(asked, selection, None).await;
         Ok(Found::Listing(Listing { collection, page, etag, explain: query.explain }))
     }
 }

@@ -1,13 +1,16 @@
 //! Lists that are read page by page, each from the moment at which its first page was read.
 //!
 //! What was selected stays pinned under a token until it is read to its end, or for a few minutes: no page repeats or
-//! leaves out an object, whatever changes meanwhile. What is pinned costs a handle for each object, and is bounded for
-//! each caller. A token also says after which object it goes on, so that a list that is no longer pinned can be
+//! leaves out an object, whatever changes meanwhile. What is pinned costs a handle for each object, which is bounded for
+//! each caller, and keeps objects that have been replaced since, which are bounded in all. A token also says after which object it goes on, so that a list that is no longer pinned can be
 //! continued from what there is now, as with an API server.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,14 +22,16 @@ use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 
 use crate::{
-    query::selection::{Mark, Objects, Selection},
-    work::Account,
+    query::selection::{Mark, Selection},
+    work::{Account, Work},
 };
 
 /// How long a list stays after it was last read from.
 const KEEP: Duration = Duration::from_secs(300);
-/// How long it stays in all. It keeps objects in memory that have been replaced since, and nothing else bounds how many.
+/// How long it stays in all.
 const OLDEST: Duration = Duration::from_secs(1_800);
+/// How many bytes of objects that have been replaced since may stay in memory for lists, in all. Beyond that the oldest ends.
+const REPLACED: u64 = 128 << 20;
 /// How many lists, and objects in all of them, are pinned at most: of one caller, and in all.
 const OF_ONE: Room = Room { lists: 64, objects: 1_000_000 };
 const IN_ALL: Room = Room { lists: 1_024, objects: 4_000_000 };
@@ -42,11 +47,7 @@ struct Room {
 impl Room {
     fn add(&mut self, list: &Pinned) {
         self.lists += 1;
-        // A snapshot is shared with everybody.
-        self.objects += match &list.selection.objects {
-            Objects::All(_) => 0,
-            Objects::Some(objects) => objects.len(),
-        };
+        self.objects += list.selection.objects.handles();
     }
 
     fn exceeds(self, limit: Self) -> bool {
@@ -54,9 +55,27 @@ impl Room {
     }
 }
 
+/// How many bytes of objects of one resource have been replaced or deleted so far. What was so since a list was begun is all
+/// that the list can keep in memory beyond what is there anyway.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced(AtomicU64);
+
+impl Replaced {
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The lists that are being read.
 #[derive(Default)]
-pub(crate) struct Pages(Mutex<Lists>);
+pub(crate) struct Pages {
+    lists: Mutex<Lists>,
+    work: Work,
+}
 
 #[derive(Default)]
 struct Lists {
@@ -75,6 +94,9 @@ struct Pinned {
     before: usize,
     began: Instant,
     read: Instant,
+    /// What is replaced, and how much that was when the list was begun.
+    replaced: Weak<Replaced>,
+    replaced_before: u64,
 }
 
 /// A part of a selection.
@@ -106,6 +128,7 @@ pub(crate) struct Asked<'a> {
     /// The same, with what the caller may see.
     pub(crate) question: &'a str,
     pub(crate) limit: Option<usize>,
+    pub(crate) replaced: &'a Arc<Replaced>,
 }
 
 /// Where a list goes on.
@@ -126,86 +149,126 @@ pub(crate) enum Next {
 }
 
 impl Pages {
+    pub(crate) fn new(work: Work) -> Self {
+        Self { lists: Mutex::default(), work }
+    }
+
     /// The first page of a selection: all of it, where there is no limit. With a token, the selection is what comes after
     /// it.
-    pub(crate) fn first(&self, asked: Asked<'_>, selection: Selection, goes_on: Option<&Token>) -> Page {
-        let list = Pinned {
-            id: rand::make_rng::<Pcg32>().random(),
-            account: asked.account.clone(),
-            question: asked.question.to_owned(),
-            selection: Arc::new(selection),
-            before: goes_on.map_or(0, |token| token.from),
-            began: Instant::now(),
-            read: Instant::now(),
-        };
-        let version = goes_on.map_or_else(|| list.selection.version.clone(), |token| token.version.clone());
-        let page = list.page(Mark::default(), version, asked);
+    pub(crate) async fn first(
+        &self,
+        asked: Asked<'_>,
+        selection: Selection,
+        goes_on: Option<&Token>,
+    ) -> Page {
+        let version = goes_on.map_or_else(|| selection.version.clone(), |token| token.version.clone());
+        let before = goes_on.map_or(0, |token| token.from);
+        let id = rand::make_rng::<Pcg32>().random();
+        let selection = Arc::new(selection);
+        let part = Part { id, before, from: Mark::default(), version, selection: Arc::clone(&selection) };
+        let page = part.page(asked, &self.work).await;
         if page.next.is_some() {
-            self.lists().pin(list);
+            let now = Instant::now();
+            self.lists().pin(Pinned {
+                id,
+                account: asked.account.clone(),
+                question: asked.question.to_owned(),
+                selection,
+                before,
+                began: now,
+                read: now,
+                replaced: Arc::downgrade(asked.replaced),
+                replaced_before: asked.replaced.bytes(),
+            });
         }
         page
     }
 
     /// The page that begins where an earlier one said.
-    pub(crate) fn next(&self, asked: Asked<'_>, token: &Token) -> Next {
-        let mut lists = self.lists();
-        let Some(at) = lists.pinned.iter().position(|list| list.id == token.id) else {
-            let known = lists.gone.iter().find(|(id, _)| *id == token.id).map(|(_, why)| *why);
-            return Next::Gone(known.unwrap_or("the gateway was started anew, or it was read long ago"));
+    pub(crate) async fn next(&self, asked: Asked<'_>, token: &Token) -> Next {
+        let part = match self.lists().part(asked, token) {
+            Ok(part) => part,
+            Err(why) => return Next::Gone(why),
         };
-        let from = match token.from.checked_sub(lists.pinned[at].before) {
-            Some(from) if lists.pinned[at].question == asked.question => from,
-            _ => return Next::Gone("what you may see has changed since it was begun"),
-        };
-        let Some(mut list) = lists.pinned.remove(at) else {
-            return Next::Gone("it was not found");
-        };
-        let from = Mark { at: from, after: Some(token.after.clone()) };
-        let page = list.page(from, token.version.clone(), asked);
-        // What has been read to its end is not kept.
-        if page.next.is_some() {
-            list.read = Instant::now();
-            lists.pinned.push_back(list);
-        }
+        // Nobody waits for another one's page.
+        let page = part.page(asked, &self.work).await;
+        self.lists().was_read(token.id, page.next.is_some());
         Next::Page(page)
     }
 
-    /// Lets go of what has not been read from in a long time.
+    /// Lets go of what has not been read from in a long time, and of what keeps too much.
     pub(crate) fn sweep(&self) {
-        drop(self.lists());
+        self.lists().give_up_replaced();
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while lists.pinned.front().is_some_and(|list| list.read.elapsed() > KEEP) {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while lists.pinned.front().is_some_and(|list| now - list.read > KEEP) {
             lists.unpin(0, "it is kept for five minutes after it was last read from");
         }
-        while let Some(old) = lists.pinned.iter().position(|list| list.began.elapsed() > OLDEST) {
+        while let Some(old) = lists.pinned.iter().position(|list| now - list.began > OLDEST) {
             lists.unpin(old, "it is kept for half an hour in all");
         }
         lists
     }
 }
 
-impl Pinned {
-    fn page(&self, from: Mark, version: ResourceVersion, asked: Asked<'_>) -> Page {
-        let objects = &self.selection.objects;
-        let all = objects.len();
+/// What a page is taken from.
+struct Part {
+    id: u128,
+    before: usize,
+    from: Mark,
+    version: ResourceVersion,
+    selection: Arc<Selection>,
+}
+
+impl Part {
+    async fn page(self, asked: Asked<'_>, work: &Work) -> Page {
+        let Self { id, before, from, version, selection } = self;
+        let all = selection.objects.len();
         let to = asked.limit.map_or(all, |limit| from.at.saturating_add(limit)).min(all);
-        let mut end = from.clone();
-        if to < all {
-            objects.read(&mut end, to, |_| true);
-        }
-        let next = end.after.filter(|_| to < all).map(|after| {
-            let (id, from) = (self.id, self.before.saturating_add(to));
-            Token { id, from, version: version.clone(), query: digest_of(asked.query), after }.to_string()
+        let after = match to < all {
+            true => {
+                let (micros, part) = (selection.objects.micros_to_end(&from, to), Arc::clone(&selection));
+                let from = from.clone();
+                work.run(asked.account, micros, move || part.objects.last(from, to)).await
+            }
+            false => None,
+        };
+        let next = after.map(|after| {
+            let (from, query) = (before.saturating_add(to), digest_of(asked.query));
+            Token { id, from, version: version.clone(), query, after }.to_string()
         });
-        let total = self.before.saturating_add(all);
-        Page { selection: Arc::clone(&self.selection), from, to, total, version, next }
+        Page { selection, from, to, total: before.saturating_add(all), version, next }
     }
 }
 
 impl Lists {
+    /// What a token goes on with, or why it cannot.
+    fn part(&self, asked: Asked<'_>, token: &Token) -> Result<Part, &'static str> {
+        let Some(list) = self.pinned.iter().find(|list| list.id == token.id) else {
+            let known = self.gone.iter().find(|(id, _)| *id == token.id).map(|(_, why)| *why);
+            return Err(known.unwrap_or("the gateway was started anew, or it was read long ago"));
+        };
+        let at = token.from.checked_sub(list.before).filter(|_| list.question == asked.question);
+        let at = at.ok_or("what you may see has changed since it was begun")?;
+        let from = Mark { at, after: Some(token.after.clone()) };
+        let selection = Arc::clone(&list.selection);
+        Ok(Part { id: list.id, before: list.before, from, version: token.version.clone(), selection })
+    }
+
+    /// A page of a list was read. What has been read to its end is not kept.
+    fn was_read(&mut self, id: u128, goes_on: bool) {
+        let at = self.pinned.iter().position(|list| list.id == id);
+        if let Some(mut list) = at.and_then(|at| self.pinned.remove(at))
+            && goes_on
+        {
+            list.read = Instant::now();
+            self.pinned.push_back(list);
+        }
+    }
+
     fn pin(&mut self, list: Pinned) {
         self.pinned.push_back(list);
         let mut rooms: HashMap<&Account, Room> = HashMap::new();
@@ -231,6 +294,30 @@ impl Lists {
         if let Some(first) = self.pinned.iter().take(others).position(|list| list.account == owner) {
             self.unpin(first, why);
         }
+    }
+
+    /// Ends lists, the oldest first, until what was replaced since the others were begun is little enough.
+    fn give_up_replaced(&mut self) {
+        while let Some(at) = self.pinned.iter().position(|list| list.replaced.strong_count() == 0) {
+            self.unpin(at, "its resource is no longer kept in memory");
+        }
+        while let Some(at) = self.keeps_too_much() {
+            self.unpin(at, "too many objects have changed since it was begun");
+        }
+    }
+
+    /// The list that keeps the most, where all together keep too much. What the younger ones of a resource keep, the oldest
+    /// one keeps as well.
+    fn keeps_too_much(&self) -> Option<usize> {
+        let mut oldest: HashMap<*const Replaced, (u64, usize)> = HashMap::new();
+        for (at, list) in self.pinned.iter().enumerate() {
+            let now = list.replaced.upgrade().map_or(0, |replaced| replaced.bytes());
+            let kept = (now.saturating_sub(list.replaced_before), at);
+            let most = oldest.entry(list.replaced.as_ptr()).or_insert(kept);
+            *most = kept.max(*most);
+        }
+        let kept: u64 = oldest.values().map(|(kept, _)| kept).sum();
+        (kept > REPLACED).then(|| oldest.into_values().max()).flatten().map(|(_, at)| at)
     }
 
     fn unpin(&mut self, at: usize, why: &'static str) {

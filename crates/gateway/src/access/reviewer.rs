@@ -114,7 +114,7 @@ impl Reviewer {
         let ask = || {
             let user = lock(&self.known).get(&key).cloned();
             let is_admitted = user.is_some() || self.strangers.admit(address);
-            let account = user.clone().map_or(Account::Address(address), Account::User);
+            let account = user.clone().map_or(Account::at(address), Account::User);
             let spec = TokenReviewSpec { token: token.as_str().to_owned(), audiences: None };
             let review = self.review(account, TokenReview { spec, ..TokenReview::default() });
             let (known, strangers) = (Arc::clone(&self.known), Arc::clone(&self.strangers));

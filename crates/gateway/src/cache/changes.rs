@@ -21,6 +21,7 @@ use informer_model::{ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 
 use super::room::Room;
+use crate::pages::Replaced;
 
 /// What is kept at most.
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +179,8 @@ pub(crate) struct Changes {
     ring: Mutex<Ring>,
     /// The number that the next change will have.
     next: watch::Sender<u64>,
+    /// What old versions of the cache keep.
+    pub(crate) replaced: Arc<Replaced>,
 }
 
 struct Ring {
@@ -233,7 +236,7 @@ impl Changes {
             doubtful: ResourceVersion::UNSET,
             total: 0,
         };
-        Self { ring: Mutex::new(ring), next: watch::Sender::new(FIRST) }
+        Self { ring: Mutex::new(ring), next: watch::Sender::new(FIRST), replaced: Arc::default() }
     }
 
     /// From here on everything is kept, if nothing was said before. To be called when the cache is first complete, and
@@ -374,6 +377,7 @@ impl Changes {
 
     /// Writes a change down that came with this version, if that is known.
     fn push(&self, version: Option<&ResourceVersion>, states: States, store: &Store<RawObject>) {
+        self.replaced.add(states.0.as_ref().map_or(0, |old| old.json().len()));
         let mut ring = self.ring();
         // Nobody gets a snapshot meanwhile, so nobody has a later one.
         let now = store.snapshot();

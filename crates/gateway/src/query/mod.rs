@@ -81,8 +81,8 @@ const STREAM: &[&str] = &[
 ];
 
 /// How much one request may ask for. What is answered with costs time for each object, and others wait.
-const SORT_KEYS: usize = 8;
-const FIELDS: usize = 256;
+const SORT_KEYS: usize = Order::MOST;
+const FIELDS: usize = Projection::MOST;
 const TERMS: usize = 256;
 const VALUES: usize = 1_024;
 const NAMESPACES: usize = 100;
@@ -215,7 +215,7 @@ fn at_most(name: &str, what: &str, count: usize, limit: usize) -> Result<(), Sta
     if count <= limit {
         return Ok(());
     }
-    Err(Status::bad_request(format!("{name}= has {count} {what}, {limit} are allowed")))
+    Err(Status::bad_request(format!("{name}= has more {what} than the {limit} that are allowed")))
 }
 
 fn unknown(name: &str, known: &[&str]) -> Status {

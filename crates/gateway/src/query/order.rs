@@ -1,8 +1,8 @@
 //! The order in which objects are answered.
 
-use std::{borrow::Cow, cmp::Ordering};
+use std::{cmp::Ordering, str::Chars};
 
-use informer_model::FieldValue;
+use informer_model::{FieldPath, FieldValue};
 use informer_serving::Quantity;
 
 use super::reader::{PathListError, Paths, parse_list, unquoted};
@@ -15,71 +15,203 @@ use super::reader::{PathListError, Paths, parse_list, unquoted};
 /// an object is where its first element with a value is. What has no value, null, or an object or array comes
 /// last, in descending order too.
 #[derive(Debug)]
-pub(crate) struct Order {
-    paths: Paths,
-    /// For each path whether it is meant from the largest to the smallest.
-    descending: Vec<bool>,
+pub(crate) struct Order(Vec<Step>);
+
+/// One path of an order.
+#[derive(Debug)]
+struct Step {
+    path: FieldPath,
+    /// Whether it is meant from the largest to the smallest.
+    descending: bool,
 }
 
-/// The value at one path of one object. The order of the variants is theirs.
+/// The value at one path of one object. It borrows from the JSON: a sort keeps one for each object, and no text. The order of
+/// the variants is theirs.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'j> {
     Amount(Quantity),
     Flag(bool),
-    Text(Cow<'j, str>),
+    Text(Text<'j>),
 }
 
 impl<'j> Key<'j> {
     fn of(json: &'j str) -> Self {
-        let text = unquoted(json).unwrap_or(Cow::Borrowed(json));
-        match (Quantity::parse(&text), json) {
+        let text = unquoted(json);
+        let is_escaped = json.contains('\\') && text.is_some();
+        let inside = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+        let stands = if text.is_some() { inside.unwrap_or(json) } else { json };
+        match (Quantity::parse(text.as_deref().unwrap_or(json)), json) {
             (Some(amount), _) => Self::Amount(amount),
             (None, "true" | "false") => Self::Flag(json == "true"),
-            _ => Self::Text(text),
+            _ => Self::Text(Text { stands, is_escaped }),
         }
     }
 }
 
+/// A text as it stands in JSON, between its quotes. It is compared by what it says.
+struct Text<'j> {
+    stands: &'j str,
+    is_escaped: bool,
+}
+
+impl Text<'_> {
+    fn says(&self) -> Says<'_> {
+        Says { rest: self.stands.chars(), is_escaped: self.is_escaped }
+    }
+}
+
+impl Ord for Text<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match self.is_escaped || other.is_escaped {
+            // Characters have the order of their bytes.
+            true => self.says().cmp(other.says()),
+            false => self.stands.cmp(other.stands),
+        }
+    }
+}
+
+impl PartialOrd for Text<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Text<'_> {}
+
+/// The characters that a text says, one after the other: what is long is not written anew to be compared.
+struct Says<'j> {
+    rest: Chars<'j>,
+    is_escaped: bool,
+}
+
+impl Says<'_> {
+    /// The four digits of `\u`.
+    fn unit(&mut self) -> Option<u32> {
+        (0..4).try_fold(0, |unit, _| Some(unit * 16 + self.rest.next()?.to_digit(16)?))
+    }
+}
+
+impl Iterator for Says<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self.rest.next()? {
+            '\\' if self.is_escaped => {}
+            character => return Some(character),
+        }
+        Some(match self.rest.next()? {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let first = self.unit()?;
+                if !(0xd800..0xdc00).contains(&first) {
+                    return char::from_u32(first);
+                }
+                // The second half of a pair follows.
+                self.rest.nth(1)?;
+                let second = self.unit()?.checked_sub(0xdc00)?;
+                return char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + second);
+            }
+            character => character,
+        })
+    }
+}
+
 impl Order {
+    /// How many paths there may be.
+    pub(crate) const MOST: usize = 8;
+
     /// Reads paths with commas between them. A `-` before a path stands for descending; a field whose name begins
-    /// with one is written `['-name']`. A path that comes again says nothing new.
+    /// with one is written `['-name']`. A path that comes again says nothing new. What is beyond the most that there may be
+    /// is not read.
     pub(crate) fn parse(text: &str) -> Result<Self, PathListError> {
-        let listed = parse_list(text, |text| match text.strip_prefix('-') {
+        let listed = parse_list(text, Self::MOST, |text| match text.strip_prefix('-') {
             Some(path) => (true, path),
             None => (false, text),
         })?;
-        let paths = Paths::new(listed.iter().map(|(_, path)| path));
-        Ok(Self { paths, descending: listed.into_iter().map(|(descending, _)| descending).collect() })
+        Ok(Self(listed.into_iter().map(|(descending, path)| Step { path, descending }).collect()))
     }
 
     /// How many paths there are.
     pub(crate) fn len(&self) -> usize {
-        self.descending.len()
+        self.0.len()
     }
 
-    /// Sorts objects, of which `text` knows the JSON. Each text is read once.
+    /// Sorts objects, of which `text` knows the JSON. A path is read of those only that the paths before it do not tell
+    /// apart, and one value of each object is kept at a time.
     pub(crate) fn sort<T>(&self, items: &mut Vec<T>, text: impl Fn(&T) -> &str) {
-        let keys: Vec<Option<Key<'_>>> = items.iter().flat_map(|item| self.keys(text(item))).collect();
-        let mut rows: Vec<_> = keys.chunks(self.descending.len().max(1)).enumerate().collect();
-        rows.sort_by(|(_, a), (_, b)| self.compare(a, b));
-        let order: Vec<usize> = rows.into_iter().map(|(place, _)| place).collect();
-        drop(keys);
+        let paths = |from: usize, to: usize| Paths::new(self.0[from..to].iter().map(|step| &step.path));
+        let single: Vec<Paths> = (0..self.len()).map(|step| paths(step, step + 1)).collect();
+        let rest: Vec<Paths> = (0..self.len()).map(|step| paths(step, self.len())).collect();
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        // What is to be sorted, from which step on.
+        let mut open = vec![(0..items.len(), 0)];
+        while let Some((range, from)) = open.pop() {
+            let part = &mut order[range.clone()];
+            let texts = part.iter().filter_map(|place| items.get(*place)).map(&text);
+            let Some(step) = rest.get(from).and_then(|rest| first_difference(rest, texts)) else { continue };
+            let step = from + step;
+            let mut rows: Vec<(Option<Key<'_>>, usize)> = part
+                .iter()
+                .map(|place| (keys(&single[step], text(&items[*place])).next().flatten(), *place))
+                .collect();
+            rows.sort_by(|(a, _), (b, _)| self.0[step].compare(a.as_ref(), b.as_ref()));
+            let mut end = range.start;
+            for same in rows.chunk_by(|(a, _), (b, _)| a == b) {
+                let begin = end;
+                end += same.len();
+                if same.len() > 1 {
+                    open.push((begin..end, step + 1));
+                }
+            }
+            for (place, (_, sorted)) in part.iter_mut().zip(rows) {
+                *place = sorted;
+            }
+        }
         let mut unsorted: Vec<Option<T>> = items.drain(..).map(Some).collect();
         items.extend(order.into_iter().filter_map(|place| unsorted[place].take()));
     }
+}
 
-    fn keys<'j>(&self, json: &'j str) -> impl Iterator<Item = Option<Key<'j>>> + use<'j> {
-        let found = self.paths.find(json, |_, value| matches!(value, FieldValue::Text(_)));
-        found.into_iter().map(|value| value.map(Key::of))
+/// What stands at the paths.
+fn keys<'j>(paths: &Paths, json: &'j str) -> impl Iterator<Item = Option<Key<'j>>> + use<'j> {
+    let found = paths.find(json, |_, value| matches!(value, FieldValue::Text(_)));
+    found.into_iter().map(|value| value.map(Key::of))
+}
+
+/// The first of the paths whose values are not the same in all texts.
+fn first_difference<'j>(paths: &Paths, mut texts: impl Iterator<Item = &'j str>) -> Option<usize> {
+    if paths.count() == 1 {
+        return Some(0);
     }
+    let first: Vec<_> = keys(paths, texts.next()?).collect();
+    let mut nearest = first.len();
+    for text in texts {
+        let differs = first.iter().take(nearest).zip(keys(paths, text)).position(|(a, b)| *a != b);
+        nearest = differs.unwrap_or(nearest);
+        if nearest == 0 {
+            break;
+        }
+    }
+    (nearest < first.len()).then_some(nearest)
+}
 
-    fn compare(&self, a: &[Option<Key<'_>>], b: &[Option<Key<'_>>]) -> Ordering {
-        let compared = a.iter().zip(b).zip(&self.descending).map(|((a, b), descending)| match (a, b) {
-            (Some(a), Some(b)) if *descending => b.cmp(a),
+impl Step {
+    fn compare(&self, a: Option<&Key<'_>>, b: Option<&Key<'_>>) -> Ordering {
+        match (a, b) {
+            (Some(a), Some(b)) if self.descending => b.cmp(a),
             (Some(a), Some(b)) => a.cmp(b),
             _ => b.is_some().cmp(&a.is_some()),
-        });
-        compared.into_iter().find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+        }
     }
 }
 
@@ -158,6 +290,52 @@ mod tests {
         let [y, x17, x13, x2, x, none] = objects[..] else { panic!("six") };
         order.sort(&mut objects, |json| json);
         assert_eq!(objects, [x2, x13, x17, x, y, none]);
+    }
+
+    /// How often each text is read while texts are sorted.
+    fn reads(order: &str, texts: &[String]) -> f64 {
+        let reads = std::cell::Cell::new(0);
+        let mut texts: Vec<&String> = texts.iter().collect();
+        let count = texts.len();
+        Order::parse(order).unwrap().sort(&mut texts, |text| {
+            reads.set(reads.get() + 1);
+            text
+        });
+        f64::from(reads.get()) / count as f64
+    }
+
+    #[test]
+    fn a_path_is_read_of_those_only_that_the_ones_before_it_do_not_tell_apart() {
+        let texts: Vec<String> =
+            (0..1_000).map(|n| format!(r#"{{"a":{n},"b":{},"l":{}}}"#, n / 2, n / 999)).collect();
+        assert!(reads("a,c,d,e,f,g,h,i", &texts) < 1.1, "the first tells all apart");
+        assert!(reads("c,d,e,f,g,h,i,j", &texts) < 1.1, "none is there: that is found out in one go");
+        assert!(reads("c,d,e,f,g,h,i,l", &texts) < 2.1, "the last decides");
+        assert!(reads("b,a", &texts) < 2.1, "each decides for some");
+    }
+
+    #[test]
+    fn texts_are_compared_by_what_they_say_however_they_are_written() {
+        let says = [
+            r#""a\\u""#,
+            r#""a\u0062""#,
+            r#""aba""#,
+            r#""ab\"c""#,
+            r#""a\u00e9\n""#,
+            r#""aé\r""#,
+            r#""a\u2603""#,
+            r#""a\uffee""#,
+            r#""a\ud83d\ude00""#,
+            r#""a😀b""#,
+        ];
+        let mut decoded = says;
+        decoded.sort_by_key(|text| serde_json::from_str::<String>(text).unwrap());
+        let mut shuffled = says;
+        shuffled.reverse();
+        shuffled.rotate_left(3);
+        assert_eq!(sorted("v", &shuffled), decoded);
+        let same = [r#""x\u0041""#, r#""xA""#, r#""\u0078A""#];
+        assert_eq!(sorted("v", &same), same, "they say the same");
     }
 
     #[test]

@@ -10,9 +10,13 @@ use super::reader::{PathListError, Paths, Place, Visitor, parse_list};
 pub(crate) struct Projection(Paths);
 
 impl Projection {
-    /// Reads paths with commas between them. What fields there are is not known here: each path is right.
+    /// How many paths there may be.
+    pub(crate) const MOST: usize = 256;
+
+    /// Reads paths with commas between them. What fields there are is not known here: each path is right. What is beyond
+    /// the most that there may be is not read.
     pub(crate) fn parse(text: &str) -> Result<Self, PathListError> {
-        let listed = parse_list(text, |text| ((), text))?;
+        let listed = parse_list(text, Self::MOST, |text| ((), text))?;
         Ok(Self(Paths::new(listed.iter().map(|(_, path)| path))))
     }
 

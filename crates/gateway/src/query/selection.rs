@@ -13,8 +13,11 @@ use tokio::time::Instant;
 use super::{FieldFilter, Query};
 use crate::{
     access::Visible,
-    work::{Account, Work},
+    work::{AT_ONCE, Account, Work, free_aside},
 };
+
+/// Of more objects than this the handles are let go of on a thread of their own: the last handle frees its object.
+const MANY: usize = 1_000;
 
 /// What was selected, at one point in time.
 pub(crate) struct Selection {
@@ -24,10 +27,20 @@ pub(crate) struct Selection {
 }
 
 /// Objects in their order.
-pub(crate) enum Objects {
+pub(crate) struct Objects(Held);
+
+enum Held {
     /// All of a snapshot: a handle of each would only take room.
     All(Snapshot<RawObject>),
     Some(Vec<Object<RawObject>>),
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        if self.len() > MANY {
+            free_aside(std::mem::replace(&mut self.0, Held::Some(Vec::new())));
+        }
+    }
 }
 
 /// How far somebody has read.
@@ -41,18 +54,45 @@ pub(crate) struct Mark {
 
 impl Objects {
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::All(snapshot) => snapshot.len(),
-            Self::Some(objects) => objects.len(),
+        match &self.0 {
+            Held::All(snapshot) => snapshot.len(),
+            Held::Some(objects) => objects.len(),
+        }
+    }
+
+    /// How many handles of single objects there are.
+    pub(crate) fn handles(&self) -> usize {
+        match &self.0 {
+            Held::All(_) => 0,
+            Held::Some(objects) => objects.len(),
         }
     }
 
     /// The same, to be read from any number on.
     pub(crate) fn numbered(self) -> Self {
-        match self {
-            Self::All(snapshot) => Self::Some(snapshot.iter().cloned().collect()),
-            Self::Some(objects) => Self::Some(objects),
+        match &self.0 {
+            Held::All(snapshot) => Self(Held::Some(snapshot.iter().cloned().collect())),
+            Held::Some(_) => self,
         }
+    }
+
+    /// About how long it takes to find the end of a part, in microseconds.
+    pub(crate) fn micros_to_end(&self, from: &Mark, to: usize) -> usize {
+        match &self.0 {
+            Held::All(_) => to.saturating_sub(from.at) / 20,
+            Held::Some(_) => 0,
+        }
+    }
+
+    /// The last object of a part that begins at a mark and has this number of objects before its end.
+    pub(crate) fn last(&self, mut from: Mark, to: usize) -> Option<ObjectKey> {
+        if let Held::Some(objects) = &self.0
+            && to > from.at
+        {
+            return objects.get(to - 1).map(|object| object.key().clone());
+        }
+        self.read(&mut from, to, |_| true);
+        from.after
     }
 
     /// Reads on up to a number of objects, for as long as the reader wants another one.
@@ -69,9 +109,9 @@ impl Objects {
             last = Some(object);
             reader(object)
         };
-        let _ = match self {
-            Self::All(snapshot) => snapshot.iter_after(mark.after.as_ref()).take(count).all(&mut read),
-            Self::Some(objects) => objects.iter().skip(at).take(count).all(&mut read),
+        let _ = match &self.0 {
+            Held::All(snapshot) => snapshot.iter_after(mark.after.as_ref()).take(count).all(&mut read),
+            Held::Some(objects) => objects.iter().skip(at).take(count).all(&mut read),
         };
         if let Some(last) = last {
             mark.after = Some(last.key().clone());
@@ -112,7 +152,7 @@ impl Query {
         if after.is_none() && self.is_everything(visible) {
             let plan = Plan { index: None, scanned: snapshot.len() };
             let explanation = Explanation { plan, matched: snapshot.len(), took: began.elapsed() };
-            return Selection { objects: Objects::All(snapshot.clone()), version, explanation };
+            return Selection { objects: Objects(Held::All(snapshot.clone())), version, explanation };
         }
         let mut plan = Plan { index: None, scanned: 0 };
         let mut objects = Vec::new();
@@ -138,7 +178,7 @@ impl Query {
             order.sort(&mut objects, |object| object.json());
         }
         let explanation = Explanation { plan, matched: objects.len(), took: began.elapsed() };
-        Selection { objects: Objects::Some(objects), version, explanation }
+        Selection { objects: Objects(Held::Some(objects)), version, explanation }
     }
 
     /// How a part was found, as far as the caller may know. The index of labels counts objects of all namespaces, and who
@@ -180,14 +220,23 @@ impl Query {
         work: &Work,
         account: &Account,
     ) -> Selection {
-        let micros = if self.is_everything(visible) { 0 } else { self.micros(&snapshot, visible) };
+        let micros = match after.is_none() && self.is_everything(visible) {
+            true => 0,
+            false => self.micros(&snapshot, visible),
+        };
         let (query, visible) = (Arc::clone(self), visible.clone());
         work.run(account, micros, move || query.select(after.as_ref(), &snapshot, &visible)).await
     }
 
-    /// About how long selecting takes, in microseconds.
+    /// About how long selecting takes, in microseconds. What takes long to find out takes longer to do: then that is the
+    /// answer, and nothing is looked up.
     fn micros(&self, snapshot: &Snapshot<RawObject>, visible: &Visible) -> usize {
         let scopes = self.scopes(visible);
+        let looked_up: usize = self.labels.requirements().iter().map(|term| 1 + term.values().len()).sum();
+        let planning = scopes.len() * (1 + looked_up) / 4;
+        if planning > AT_ONCE {
+            return planning;
+        }
         let scanned = scopes.iter().map(|scope| snapshot.plan(*scope, &self.labels).scanned).sum::<usize>();
         let reads = self.fields.as_ref().is_some_and(FieldFilter::reads_text) || self.order.is_some();
         let tenths = 1 + self.labels.requirements().len() / 8 + if reads { 50 } else { 0 };
@@ -224,6 +273,80 @@ impl Query {
             Visible::Only(names) => {
                 self.namespaces.intersection(names).map(|name| Some(name.as_str())).collect()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use informer::store::{self, Store};
+
+    use super::*;
+    use crate::query::Dialect;
+
+    fn mk_store(objects: usize) -> Store<RawObject> {
+        let (mut writer, store) = store::new::<RawObject>();
+        writer.write(|batch| {
+            for n in 0..objects {
+                let json = format!(
+                    r#"{{"metadata":{{"namespace":"n","name":"object-{n:05}","labels":{{"a":"b"}}}}}}"#
+                );
+                batch.insert(Object::new(RawObject::new(json).unwrap()).unwrap());
+            }
+        });
+        store
+    }
+
+    fn mk_query(text: &str) -> Arc<Query> {
+        Arc::new(Query::parse(Some(text), Dialect::List).unwrap())
+    }
+
+    /// Whether it was done at once, on the thread that asks.
+    async fn is_at_once(query: &str, after: Option<&str>, objects: usize, visible: Visible) -> bool {
+        let (store, work, account) = (mk_store(objects), Work::default(), Account::at(None));
+        let after = after.map(|after| after.parse().unwrap());
+        let query = mk_query(query);
+        let selection = query.select_aside(after, store.snapshot(), &visible, &work, &account);
+        let mut selection = Box::pin(selection);
+        let at_once = (&mut selection).now_or_never().is_some();
+        if !at_once {
+            selection.await;
+        }
+        at_once
+    }
+
+    #[tokio::test]
+    async fn what_looks_at_many_objects_is_not_done_on_a_thread_that_answers() {
+        assert!(is_at_once("", None, 5_000, Visible::All).await);
+        assert!(!is_at_once("", Some("n/object-00007"), 5_000, Visible::All).await, "the rest of a list");
+        assert!(!is_at_once("sort=a", None, 5_000, Visible::All).await);
+        assert!(is_at_once("sort=a", None, 5, Visible::All).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_planned_for_many_namespaces_is_not_planned_on_a_thread_that_answers() {
+        let namespaces = |count| Visible::Only((0..count).map(|n| format!("n{n}")).collect());
+        let values: Vec<String> = (0..500).map(|n| format!("v{n}")).collect();
+        let selector = format!("labelSelector=a+in+({})", values.join(","));
+        assert!(!is_at_once(&selector, None, 5, namespaces(50)).await);
+        assert!(!is_at_once(&selector, None, 5, namespaces(2)).await);
+        assert!(is_at_once(&selector, None, 5, namespaces(1)).await);
+        assert!(!is_at_once("", None, 5, namespaces(1_000)).await);
+    }
+
+    #[test]
+    fn the_end_of_a_part_is_the_same_however_objects_are_held() {
+        let snapshot = mk_store(50).snapshot();
+        let all = Query::default().select(None, &snapshot, &Visible::All).objects;
+        let some = mk_query("labelSelector=a").select(None, &snapshot, &Visible::All).objects;
+        assert_eq!((all.handles(), some.handles(), all.len()), (0, 50, some.len()));
+        let mut mark = Mark::default();
+        for to in [1, 7, 49, 50] {
+            let last = all.last(mark.clone(), to);
+            assert_eq!(last.as_ref().map(ObjectKey::as_str), Some(&*format!("n/object-{:05}", to - 1)));
+            assert_eq!(some.last(mark, to), last);
+            mark = Mark { at: to, after: last };
         }
     }
 }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use crate::{
     answer::Refusal,
     app::{App, Asker},
-    compress::compress,
+    compress::{Compressor, compress},
     guard::{Content, Guard},
     listener::Peer,
     work::Account,
@@ -60,7 +60,7 @@ pub(crate) fn router(app: &Arc<App>, guard: Arc<Guard>) -> Router {
         .route("/readyz", get(operations::ready))
         .route("/openapi.json", get(operations::openapi))
         .fallback(nothing)
-        .layer(middleware::from_fn_with_state(app.work.clone(), compress))
+        .layer(middleware::from_fn_with_state(Compressor::new(app.work.clone()), compress))
         .layer(middleware::from_fn_with_state((Arc::clone(app), guard), protect))
         .with_state(Arc::clone(app))
 }

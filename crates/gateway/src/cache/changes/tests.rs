@@ -568,3 +568,16 @@ async fn a_bell_rings_for_those_who_wait() {
     world.settle();
     waiting.await.expect("it rang");
 }
+
+#[test]
+fn what_was_replaced_or_deleted_is_counted_for_who_keeps_an_old_version() {
+    let (_writer, store) = store::new::<RawObject>();
+    let changes = Changes::new(Depth::default());
+    let replaced = || format!("{:?}", changes.replaced);
+    let object = || mk("a/x", 1, 1);
+    changes.push(None, (None, Some(object())), &store);
+    assert_eq!(replaced(), "Replaced(0)", "what is new replaces nothing");
+    changes.push(None, (Some(object()), Some(object())), &store);
+    changes.push(None, (Some(object()), None), &store);
+    assert_eq!(replaced(), format!("Replaced({})", 2 * object().json().len()));
+}

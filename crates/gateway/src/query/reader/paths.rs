@@ -14,10 +14,11 @@ pub(crate) struct PathListError {
     pub(crate) expected: &'static str,
 }
 
-/// Reads paths with commas between them. `mark` reads what may stand before each of them, and answers the rest. A path that
-/// comes again is left out.
+/// Reads paths with commas between them, up to one more than `most`: who asks for too many does not make it read them all.
+/// `mark` reads what may stand before each of them, and answers the rest. A path that comes again is left out.
 pub(in crate::query) fn parse_list<M>(
     text: &str,
+    most: usize,
     mark: impl Fn(&str) -> (M, &str),
 ) -> Result<Vec<(M, FieldPath)>, PathListError> {
     let error = |rest: &str, expected| PathListError { position: text.len() - rest.len(), expected };
@@ -31,7 +32,7 @@ pub(in crate::query) fn parse_list<M>(
             paths.push((marked, path));
         }
         let end = end.trim_start_matches(' ');
-        if end.is_empty() {
+        if end.is_empty() || paths.len() > most {
             return Ok(paths);
         }
         rest = end.strip_prefix(',').ok_or_else(|| error(end, "`.`, `[`, `,` or the end"))?;
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     fn list(text: &str) -> Result<Vec<(bool, String)>, (usize, &'static str)> {
-        let parsed = parse_list(text, |text| match text.strip_prefix('-') {
+        let parsed = parse_list(text, 3, |text| match text.strip_prefix('-') {
             Some(path) => (true, path),
             None => (false, text),
         });
@@ -158,6 +159,12 @@ mod tests {
         let expected: Vec<_> = expected.map(|(mark, path)| (mark, path.to_owned())).into();
         assert_eq!(list("a.b,-c['x,y'],d[*].e"), Ok(expected.clone()));
         assert_eq!(list(" a.b , -c['x,y'] ,d[*].e "), Ok(expected));
+    }
+
+    #[test]
+    fn of_too_many_paths_one_more_is_read_than_there_may_be() {
+        let listed = list(&(0..9_000).map(|n| format!("a{n}")).collect::<Vec<_>>().join(",")).unwrap();
+        assert_eq!(listed.len(), 4);
     }
 
     #[test]

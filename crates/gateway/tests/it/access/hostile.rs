@@ -6,12 +6,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read,
     net::SocketAddr,
     time::Duration,
 };
 
 use axum::{Router, body::Body};
-use http::{Request, Response};
+use flate2::read::GzDecoder;
+use http::{HeaderValue, Request, Response, Version};
 use http_body_util::BodyExt;
 use informer_gateway::{Auth, Gateway};
 use informer_testing::{number, seed};
@@ -35,6 +37,20 @@ const ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 8888);
 /// How many streams are open at a time.
 const STREAMS: usize = 12;
 
+/// What a body says.
+fn plain(coding: Option<&HeaderValue>, body: &[u8]) -> String {
+    let mut plain = Vec::new();
+    match coding.map(HeaderValue::as_bytes) {
+        None => plain.extend(body),
+        // The answer to HEAD has no body.
+        Some(_) if body.is_empty() => {}
+        Some(b"gzip") => drop(GzDecoder::new(body).read_to_end(&mut plain).expect("gzip")),
+        Some(b"zstd") => zstd::stream::copy_decode(body, &mut plain).expect("zstd"),
+        Some(coding) => panic!("nobody asked for {coding:?}"),
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
 /// How often each route was answered how.
 #[derive(Default)]
 struct Tally {
@@ -43,6 +59,7 @@ struct Tally {
     objects: u64,
     pieces: u64,
     compared: u64,
+    compressed: u64,
 }
 
 /// A stream that somebody reads.
@@ -138,8 +155,12 @@ impl Trial {
     }
 
     async fn ask(&mut self, asked: Asked, tally: &mut Tally) {
-        let mut request =
-            Request::builder().method(asked.method).uri(asked.uri()).header("host", "127.0.0.1:8888");
+        let mut request = Request::builder().method(asked.method);
+        request = match asked.http2 {
+            // There is no Host header: the name stands in the URI.
+            true => request.version(Version::HTTP_2).uri(format!("http://127.0.0.1:8888{}", asked.uri())),
+            false => request.uri(asked.uri()).header("host", "127.0.0.1:8888"),
+        };
         for (name, value) in &asked.headers {
             request = request.header(*name, value);
         }
@@ -150,21 +171,23 @@ impl Trial {
         let settled = self.answers && self.world.history.is_settled();
         let response = self.router.clone().call(request).await.expect("an answer");
         let (head, mut body) = response.into_parts();
-        let mut text = String::new();
+        let coding = head.headers.get("content-encoding").cloned();
+        // What is compressed has an end, and says nothing before it.
+        let patience = Duration::from_millis(if coding.is_some() { 60_000 } else { 5 });
+        let mut bytes = Vec::new();
         let unread = asked.route == "stream" && self.world.chance(40);
         let ended = loop {
             if unread {
                 break false;
             }
-            match timeout(Duration::from_millis(5), body.frame()).await {
-                Ok(Some(frame)) => {
-                    let data = frame.expect("no cut").into_data().expect("no trailers");
-                    text.push_str(&String::from_utf8_lossy(&data));
-                }
+            match timeout(patience, body.frame()).await {
+                Ok(Some(frame)) => bytes.extend(frame.expect("no cut").into_data().expect("no trailers")),
                 Ok(None) => break true,
                 Err(_) => break false,
             }
         };
+        tally.compressed += u64::from(coding.is_some());
+        let text = plain(coding.as_ref(), &bytes);
         let code = head.status.as_u16();
         let headers: String = head
             .headers
@@ -467,9 +490,9 @@ impl Tally {
                 outcomes.map(|outcome| format!("{:>9}", counts.get(outcome).copied().unwrap_or_default()));
             println!("{route:<18}{}", row.concat());
         }
-        let Self { requests, objects, pieces, compared, .. } = self;
+        let Self { requests, objects, pieces, compared, compressed, .. } = self;
         println!(
-            "{requests} requests, {compared} compared with the model; {objects} marks of objects seen, {pieces} pieces of streams"
+            "{requests} requests, {compared} compared with the model, {compressed} answers compressed; {objects} marks of objects seen, {pieces} pieces of streams"
         );
     }
 }
@@ -483,6 +506,7 @@ fn whatever_is_asked_nobody_sees_what_the_rules_do_not_allow() {
         assert!(tally.share("objects") >= 20, "much is seen");
         assert!(tally.share("403") >= 10, "much is forbidden");
         assert!(tally.compared * 100 >= tally.requests * 25, "much is compared");
+        assert!(tally.compressed * 100 >= tally.requests, "some of it is compressed");
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) http2: bool,
     /// What one must be allowed to do for such an answer.
     pub(crate) verbs: &'static [&'static str],
     /// Known for plain requests.
@@ -103,6 +104,11 @@ impl World {
             _ => self.document(user),
         };
         asked = self.as_other(asked, user);
+        asked.http2 = self.chance(30);
+        if self.chance(20) {
+            let codings = ["gzip", "zstd", "gzip;q=0.5, zstd;q=0.1", "br, *", "identity, gzip;q=0"];
+            asked.headers.push(("accept-encoding", self.word(&codings).to_owned()));
+        }
         if self.chance(22) {
             asked.aim = None;
             asked.verbs = ANY;
@@ -135,7 +141,7 @@ impl World {
 
     fn mk(&self, route: &'static str, user: usize, path: String, verbs: &'static [&'static str]) -> Asked {
         let (query, headers) = (Vec::new(), Vec::new());
-        Asked { route, user, method: "GET", path, query, headers, verbs, aim: None }
+        Asked { route, user, method: "GET", path, query, headers, http2: false, verbs, aim: None }
     }
 
     /// Objects of a kind in some namespaces, by the path of Kubernetes or the gateway's own.
