@@ -1,9 +1,9 @@
 //! Work that takes long, away from the threads that answer: in small pieces, on threads that may be blocked, a few at a
 //! time, and each caller in turn.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{future::pending, net::IpAddr, panic::resume_unwind, sync::Arc};
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::{
     access::Caller,
@@ -53,26 +53,37 @@ impl Work {
             return job();
         }
         let (queue, account) = (Arc::clone(&self.0), account.clone());
-        // On a task of its own, which ends with who waits for it: a client that does not read would hold a turn that it was
-        // given and does not take.
-        let mut task = JoinSet::new();
-        task.spawn(async move {
+        // A client that does not read would hold a turn that it was given and does not take.
+        apart(async move {
             let turn = queue.turn(account).await;
             let work = tokio::task::spawn_blocking(move || {
                 let done = job();
                 drop(turn);
                 done
             });
-            work.await
-        });
-        match task.join_next().await {
-            Some(Ok(Ok(done))) => done,
-            Some(Ok(Err(error)) | Err(error)) if error.is_panic() => {
-                std::panic::resume_unwind(error.into_panic())
-            }
-            // The runtime ends, and with it whoever waits.
-            _ => std::future::pending().await,
-        }
+            done(work.await).await
+        })
+        .await
+    }
+}
+
+/// Does something on a task of its own, which ends with who waits for it. What others wait for as well is done so: a caller
+/// whose client does not read is not polled, and would hold what it has begun for as long as that lasts.
+pub(crate) async fn apart<T: Send + 'static>(job: impl Future<Output = T> + Send + 'static) -> T {
+    let mut task = JoinSet::new();
+    task.spawn(job);
+    match task.join_next().await {
+        Some(ended) => done(ended).await,
+        None => pending().await,
+    }
+}
+
+async fn done<T>(ended: Result<T, JoinError>) -> T {
+    match ended {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        // The runtime ends, and with it whoever waits.
+        Err(_) => pending().await,
     }
 }
 
