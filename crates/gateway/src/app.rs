@@ -30,7 +30,7 @@ pub(crate) const UNKNOWN_KIND_EVERY: Duration = Duration::from_secs(1);
 
 /// The gateway's inside.
 pub(crate) struct App {
-    pub(crate) cache: Cache,
+    pub(crate) cache: Arc<Cache>,
     pub(crate) access: Access,
     pub(crate) pages: Pages,
     pub(crate) work: Work,

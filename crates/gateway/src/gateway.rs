@@ -26,7 +26,7 @@ use tokio::{net::TcpListener, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::{Access, Reviewer},
+    access::{Access, Reviewer, UnknownTokens},
     allowance::Allowances,
     app::{App, StreamLimits, Streams, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
     cache::{Cache, CacheLimits, Secrets},
@@ -97,6 +97,7 @@ pub struct GatewayBuilder {
     hosts: Vec<AllowedHost>,
     tls: Option<Tls>,
     connections: Limits,
+    unknown_tokens: UnknownTokens,
 }
 
 /// Why a gateway cannot serve.
@@ -160,6 +161,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// Tokens that the cluster does not know, of one address: so many at once, and so many more each second. Many users
+    /// behind one address, like a proxy's, have one share. A token that is good does not count.
+    pub fn max_unknown_tokens(mut self, at_once: u32, each_second: u32) -> Self {
+        self.unknown_tokens = UnknownTokens { at_once, each_second };
+        self
+    }
+
     /// A name under which the gateway may be asked, beside its address and `localhost`.
     pub fn allow_host(mut self, host: AllowedHost) -> Self {
         self.hosts.push(host);
@@ -204,7 +212,9 @@ impl GatewayBuilder {
         let (factory, secrets_factory) = (factory(None)?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
-            Auth::Kubernetes => Access::Kubernetes(Arc::new(Reviewer::new(self.client.clone()))),
+            Auth::Kubernetes => {
+                Access::Kubernetes(Arc::new(Reviewer::new(self.client.clone(), self.unknown_tokens)))
+            }
         };
         let (streams, connection_limits) =
             (Arc::new(Streams::new(self.streams)), ConnectionLimits::new(&self.connections));
@@ -213,14 +223,14 @@ impl GatewayBuilder {
         registry.register_collector(Box::new(ProcessMetrics));
         let work = Work::default();
         let app = App {
-            cache: Cache::new(
+            cache: Arc::new(Cache::new(
                 discovery,
                 factory,
                 secrets,
                 secrets_factory,
                 self.limits,
                 self.namespaces.is_empty(),
-            ),
+            )),
             access,
             pages: Pages::new(work.clone()),
             work,
@@ -253,6 +263,7 @@ impl Gateway {
             hosts: Vec::new(),
             tls: None,
             connections: Limits::default(),
+            unknown_tokens: UnknownTokens::default(),
         }
     }
 

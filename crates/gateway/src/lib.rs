@@ -19,6 +19,7 @@ mod fair;
 mod follow;
 mod gateway;
 mod guard;
+mod lease;
 mod listener;
 mod listing;
 mod log_limit;

@@ -2,7 +2,9 @@
 //! time, and each caller in turn.
 
 use std::{
+    future::pending,
     net::IpAddr,
+    panic::resume_unwind,
     sync::{
         Arc, LazyLock,
         mpsc::{Sender, channel},
@@ -10,7 +12,7 @@ use std::{
     thread,
 };
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::{
     access::Caller,
@@ -67,26 +69,37 @@ impl Work {
             return job();
         }
         let (queue, account) = (Arc::clone(&self.0), account.clone());
-        // On a task of its own, which ends with who waits for it: a client that does not read would hold a turn that it was
-        // given and does not take.
-        let mut task = JoinSet::new();
-        task.spawn(async move {
+        // A client that does not read would hold a turn that it was given and does not take.
+        apart(async move {
             let turn = queue.turn(account).await;
             let work = tokio::task::spawn_blocking(move || {
                 let done = job();
                 drop(turn);
                 done
             });
-            work.await
-        });
-        match task.join_next().await {
-            Some(Ok(Ok(done))) => done,
-            Some(Ok(Err(error)) | Err(error)) if error.is_panic() => {
-                std::panic::resume_unwind(error.into_panic())
-            }
-            // The runtime ends, and with it whoever waits.
-            _ => std::future::pending().await,
-        }
+            done(work.await).await
+        })
+        .await
+    }
+}
+
+/// Does something on a task of its own, which ends with who waits for it. What others wait for as well is done so: a caller
+/// whose client does not read is not polled, and would hold what it has begun for as long as that lasts.
+pub(crate) async fn apart<T: Send + 'static>(job: impl Future<Output = T> + Send + 'static) -> T {
+    let mut task = JoinSet::new();
+    task.spawn(job);
+    match task.join_next().await {
+        Some(ended) => done(ended).await,
+        None => pending().await,
+    }
+}
+
+async fn done<T>(ended: Result<T, JoinError>) -> T {
+    match ended {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        // The runtime ends, and with it whoever waits.
+        Err(_) => pending().await,
     }
 }
 
@@ -146,8 +159,7 @@ mod tests {
         assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
         assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
         let here = Some("2001:db8::1".parse().unwrap());
-        let anybody =
-            Access::Open.identify(&http::HeaderMap::new(), here).await.ok().expect("everybody gets in");
+        let anybody = Access::Open.identify(&http::HeaderMap::new(), here).await.expect("everybody gets in");
         assert_eq!(
             Account::of(&anybody, here),
             at("2001:db8::2"),

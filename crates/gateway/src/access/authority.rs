@@ -19,7 +19,10 @@ use tokio::{
 };
 
 use super::rbac::Rules;
-use crate::cache::{Cache, collection::Collection};
+use crate::{
+    cache::{Cache, collection::Collection},
+    work::apart,
+};
 
 /// The kinds that decide.
 const KINDS: [&str; 4] = ["roles", "clusterroles", "rolebindings", "clusterrolebindings"];
@@ -89,7 +92,12 @@ fn totals(collections: &[Arc<Collection>]) -> Vec<u64> {
 
 impl Authority {
     /// What the RBAC objects say, where they decide alone and can be read.
-    pub(crate) async fn rules(&self, cache: &Cache) -> Option<Arc<Rules>> {
+    pub(crate) async fn rules(self: &Arc<Self>, cache: &Arc<Cache>) -> Option<Arc<Rules>> {
+        let (authority, cache) = (Arc::clone(self), Arc::clone(cache));
+        apart(async move { authority.read(&cache).await }).await
+    }
+
+    async fn read(&self, cache: &Arc<Cache>) -> Option<Arc<Rules>> {
         let _reading = self.reading.lock().await;
         if is_ahead(self.state().read_after) || !self.decides_alone(cache).await {
             return None;
@@ -186,8 +194,27 @@ impl Authority {
     }
 }
 
-async fn collection(cache: &Cache, kind: &str) -> Result<Arc<Collection>, Status> {
+async fn collection(cache: &Arc<Cache>, kind: &str) -> Result<Arc<Collection>, Status> {
     let resource = ResourceArg::try_from(format!("rbac.authorization.k8s.io/v1/{kind}").as_str());
     let resource = resource.map_err(Status::internal_error)?;
     cache.collection(&cache.resolve(&resource).await?).await
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::cache::tests::{SOON, mk_cache};
+
+    #[tokio::test]
+    async fn a_caller_that_is_never_polled_again_keeps_nobody_from_the_rules() {
+        let (_server, cache) = mk_cache();
+        let authority = Arc::new(Authority::default());
+        let mut stalled = Box::pin(authority.rules(&cache));
+        assert!((&mut stalled).now_or_never().is_none());
+        // This server has no such review, so RBAC does not decide alone.
+        assert!(timeout(SOON, authority.rules(&cache)).await.expect("an answer").is_none());
+        drop(stalled);
+    }
 }

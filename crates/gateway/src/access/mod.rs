@@ -17,8 +17,8 @@ use http::HeaderMap;
 use informer_model::Status;
 
 use crate::{cache::Cache, listener::client_of};
-pub(crate) use reviewer::Reviewer;
 use reviewer::{Identity, Question};
+pub(crate) use reviewer::{Reviewer, UnknownTokens};
 use token::Token;
 
 /// How often a stream [renews](Access::renew) its caller and asks again. With the life of an answer it makes ten
@@ -118,7 +118,7 @@ impl Access {
         caller: &Caller,
         what: &Attributes<'_>,
         mut candidates: Vec<String>,
-        cache: &Cache,
+        cache: &Arc<Cache>,
     ) -> Vec<String> {
         if let (Self::Kubernetes(reviewer), Some(known)) = (self, &caller.0)
             && let Some(rules) = reviewer.authority().rules(cache).await

@@ -39,9 +39,19 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// one address with tokens that are not known, never has all of them.
 const LIMITS: FairLimits = FairLimits { at_a_time: 32, by_one: 8, waiting: 512 };
 
-/// How many wrong tokens an address may show at once, and how soon it may show the next one.
-const WRONG_TOKENS: u32 = 50;
-const ONE_EVERY: Duration = Duration::from_millis(200);
+/// How many tokens that nobody knows an address may show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnknownTokens {
+    pub(crate) at_once: u32,
+    /// How many more after that.
+    pub(crate) each_second: u32,
+}
+
+impl Default for UnknownTokens {
+    fn default() -> Self {
+        Self { at_once: 50, each_second: 5 }
+    }
+}
 
 /// How many tokens are remembered.
 const USERS: usize = 10_000;
@@ -85,13 +95,15 @@ pub(super) enum Question<'a> {
 
 impl Reviewer {
     /// Asks through this client, whose user needs the role `system:auth-delegator`.
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, unknown: UnknownTokens) -> Self {
+        let UnknownTokens { at_once, each_second } = unknown;
+        let one_every = Duration::from_secs(1) / each_second.max(1);
         Self {
             client,
             turns: FairQueue::new(LIMITS),
             log: Arc::default(),
             known: Arc::new(Mutex::new(Recent::new(USERS))),
-            strangers: Arc::new(Allowances::new(WRONG_TOKENS, ONE_EVERY)),
+            strangers: Arc::new(Allowances::new(at_once.max(1), one_every)),
             authority: Arc::default(),
             users: Arc::new(Memo::new(USERS)),
             grants: Arc::new(Memo::new(GRANTS)),
@@ -99,7 +111,7 @@ impl Reviewer {
     }
 
     /// What is known of the rules of the cluster.
-    pub(crate) fn authority(&self) -> &Authority {
+    pub(crate) fn authority(&self) -> &Arc<Authority> {
         &self.authority
     }
 

@@ -70,7 +70,10 @@ impl Cluster {
     }
 
     fn access(&self) -> Access {
-        Access::Kubernetes(Arc::new(Reviewer::new(Client::new(self.clone(), "default"))))
+        Access::Kubernetes(Arc::new(Reviewer::new(
+            Client::new(self.clone(), "default"),
+            UnknownTokens::default(),
+        )))
     }
 }
 

@@ -105,6 +105,8 @@ impl fmt::Display for Place {
 
 /// One change of one object: at least one of the two states is there.
 pub(crate) struct Change {
+    /// Its number in the order of all.
+    number: u64,
     pub(crate) place: Place,
     pub(crate) old: Option<Object<RawObject>>,
     pub(crate) new: Option<Object<RawObject>>,
@@ -152,6 +154,11 @@ impl Change {
             written.push((way, kept));
         }
         bytes
+    }
+
+    /// Whether it is kept written in one of these ways.
+    pub(crate) fn is_written(&self, ways: &[u64]) -> bool {
+        self.lock().iter().any(|(way, _)| ways.contains(way))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, Bytes)>> {
@@ -217,6 +224,11 @@ impl Cursor {
     /// The place up to which everything has been seen.
     pub(crate) fn seen(&self) -> &Place {
         &self.seen
+    }
+
+    /// Right behind a change that was taken, before those that were taken after it.
+    pub(crate) fn behind(change: &Change) -> Self {
+        Self { next: change.number + 1, seen: change.place.clone() }
     }
 }
 
@@ -313,13 +325,15 @@ impl Changes {
                 let is_old_unknown = old.is_none() && change == WatchChange::Modified;
                 let old = if change == WatchChange::Deleted { Some(object.clone()) } else { old.flatten() };
                 let place = Place::of(object.resource_version().clone());
-                Change { place, old, new, is_old_unknown, written: Mutex::default(), room: Arc::clone(&room) }
+                let room = Arc::clone(&room);
+                Change { number: 0, place, old, new, is_old_unknown, written: Mutex::default(), room }
             })
             .collect();
-        for change in changes.into_iter().rev() {
+        for mut change in changes.into_iter().rev() {
             ring.bytes += change.bytes();
-            ring.changes.push_front(Arc::new(change));
             ring.first -= 1;
+            change.number = ring.first;
+            ring.changes.push_front(Arc::new(change));
         }
         ring.since = Some(place.clone());
     }
@@ -354,6 +368,11 @@ impl Changes {
             }
         }
         Ok(taken)
+    }
+
+    /// Whether there is something that the cursor has not been moved over.
+    pub(crate) fn has_more(&self, cursor: &Cursor) -> bool {
+        *self.next.borrow() > cursor.next
     }
 
     /// How far behind a follower is, as a part of what is kept: at 1 it is lost.
@@ -437,7 +456,8 @@ impl Ring {
         self.last = place.clone();
         self.total += 1;
         let room = Arc::clone(&self.room);
-        let change = Change { place, old, new, is_old_unknown: false, written: Mutex::default(), room };
+        let (number, written) = (self.end(), Mutex::default());
+        let change = Change { number, place, old, new, is_old_unknown: false, written, room };
         self.bytes += change.bytes();
         self.changes.push_back(Arc::new(change));
         while self.changes.len() > self.depth.changes.max(1) || self.bytes > self.depth.of_objects() {

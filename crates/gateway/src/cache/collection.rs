@@ -24,6 +24,7 @@ use super::{
     past::Past,
     snapshots::Snapshots,
 };
+use crate::work::apart;
 
 /// How long the first request for a resource waits for its list.
 const SYNC_WITHIN: Duration = Duration::from_secs(60);
@@ -129,14 +130,17 @@ impl Collection {
 
     /// Sees to it that what came after a place is known, where it was before the first list and the API server still knows
     /// it.
-    pub(crate) async fn recall(&self, place: &Place) {
-        if let (Some(past), Some(_)) = (&self.past, self.changes.begins_after(place)) {
-            let until = || self.changes.begins_after(place);
-            past.recall(place.version(), until, |until, changes| {
-                self.changes.put_before(place, until, changes);
-            })
-            .await;
+    pub(crate) async fn recall(self: &Arc<Self>, place: &Place) {
+        if self.past.is_none() || self.changes.begins_after(place).is_none() {
+            return;
         }
+        let (collection, place) = (Arc::clone(self), place.clone());
+        apart(async move {
+            let Self { past: Some(past), changes, .. } = &*collection else { return };
+            let until = || changes.begins_after(&place);
+            past.recall(place.version(), until, |until, told| changes.put_before(&place, until, told)).await;
+        })
+        .await;
     }
 
     /// The objects that an object owns.

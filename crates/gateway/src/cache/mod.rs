@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::process;
+use crate::{process, work::apart};
 use changes::Depth;
 use collection::Collection;
 use past::Past;
@@ -158,14 +158,17 @@ impl Cache {
     }
 
     /// The objects of a resource, complete.
-    pub(crate) async fn collection(&self, served: &ServedResource) -> Result<Arc<Collection>, Status> {
+    pub(crate) async fn collection(
+        self: &Arc<Self>,
+        served: &ServedResource,
+    ) -> Result<Arc<Collection>, Status> {
         let collection = self.begin(served, false).await?;
         collection.ready().await?;
         Ok(collection)
     }
 
     /// Begins with a resource that stays, and waits for it.
-    pub(crate) async fn preload(&self, resource: &ResourceArg) -> Result<Arc<Collection>, Status> {
+    pub(crate) async fn preload(self: &Arc<Self>, resource: &ResourceArg) -> Result<Arc<Collection>, Status> {
         let collection = self.begin(&self.resolve(resource).await?, true).await?;
         collection.ready().await?;
         Ok(collection)
@@ -181,11 +184,20 @@ impl Cache {
         self.collections().get(path).map(|entry| Arc::clone(&entry.collection))
     }
 
-    async fn begin(&self, served: &ServedResource, stays: bool) -> Result<Arc<Collection>, Status> {
-        let path = collection::path(served);
-        if let Some(running) = self.running(&path, stays) {
+    async fn begin(
+        self: &Arc<Self>,
+        served: &ServedResource,
+        stays: bool,
+    ) -> Result<Arc<Collection>, Status> {
+        if let Some(running) = self.running(&collection::path(served), stays) {
             return Ok(running);
         }
+        let (cache, served) = (Arc::clone(self), served.clone());
+        apart(async move { cache.begin_anew(&served, stays).await }).await
+    }
+
+    async fn begin_anew(&self, served: &ServedResource, stays: bool) -> Result<Arc<Collection>, Status> {
+        let path = collection::path(served);
         let columns = self.columns(served).await;
         let _changing = self.changing.lock().await;
         if let Some(running) = self.running(&path, stays) {
@@ -313,3 +325,6 @@ fn unreachable(error: &SourceError) -> Status {
             .with_retry_after(5),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -26,7 +26,7 @@ use hyper::{
     server::conn::{http1, http2},
     service::service_fn,
 };
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use informer_model::Status;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -43,7 +43,7 @@ use crate::{
 };
 pub(crate) use connection_limits::ConnectionLimits;
 use connection_limits::{Full, Permit};
-use multiplex::{Answers, Verdict};
+use multiplex::{Answers, Tasks};
 use write_timeout::WriteTimeout;
 
 /// The longest head of a request. The guard allows less; this is what is read to be able to say so.
@@ -216,7 +216,7 @@ impl Server {
                 Ok(answer.map(|body| open.body(body)))
             }
         });
-        let connection = http2::Builder::new(TokioExecutor::new())
+        let connection = http2::Builder::new(Tasks)
             .timer(TokioTimer::new())
             .max_concurrent_streams(AT_A_TIME)
             .max_header_list_size(HEAD_BUFFER as u32)
@@ -225,13 +225,10 @@ impl Server {
             .keep_alive_timeout(self.limits.stall)
             .serve_connection(WriteTimeout::new(io, self.limits.stall), service);
         let mut connection = pin!(connection);
-        let verdict = tokio::select! {
+        tokio::select! {
             ended = &mut connection => return tell(peer, ended),
-            verdict = answers.verdict(&self.limits) => verdict,
-            () = self.shutdown.cancelled() => Verdict::Idle,
-        };
-        if verdict == Verdict::Stalled {
-            return tracing::debug!(%peer, "a connection was cut: the client does not read");
+            () = answers.watch(&self.limits) => {}
+            () = self.shutdown.cancelled() => {}
         }
         connection.as_mut().graceful_shutdown();
         match timeout(self.limits.shutdown, &mut connection).await {

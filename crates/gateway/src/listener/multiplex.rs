@@ -1,7 +1,7 @@
 //! A connection with many requests at a time, which is HTTP/2: what it holds, and for how long.
 //!
 //! With HTTP/1.1 a connection is one answer, so limits on connections are limits on answers. Here every answer has a permit of
-//! its own, and the connection ends when it holds answers that nobody takes, or its place for nothing.
+//! its own. One that nobody takes is reset, and the others go on. The connection ends when it holds its place for nothing.
 
 use std::{
     collections::HashMap,
@@ -14,12 +14,31 @@ use std::{
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use hyper::rt::Executor;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{Limits, connection_limits::Permit};
 
 /// How often a connection is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+
+tokio::task_local! {
+    /// Resets the answer that the task is about.
+    static RESET: CancellationToken;
+}
+
+/// Has each answer on a task that can be ended: what is dropped before its end is reset, for the client and for nobody else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tasks;
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, answer: F) {
+        let reset = CancellationToken::new();
+        let answer = RESET.scope(reset.clone(), answer);
+        tokio::spawn(async move { reset.run_until_cancelled(answer).await });
+    }
+}
 
 /// The answers of one connection that have not ended.
 #[derive(Default)]
@@ -27,9 +46,14 @@ pub(super) struct Answers(Mutex<State>);
 
 struct State {
     next: u64,
-    /// Each with the moment from which on its client has been to take a piece; none while there is no piece to take.
-    open: HashMap<u64, Option<Instant>>,
+    open: HashMap<u64, Offer>,
     idle_since: Instant,
+}
+
+struct Offer {
+    /// From which moment on the client has been to take a piece; none while there is no piece to take.
+    since: Option<Instant>,
+    reset: CancellationToken,
 }
 
 impl Default for State {
@@ -38,36 +62,28 @@ impl Default for State {
     }
 }
 
-/// Why a connection is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It asks for nothing.
-    Idle,
-    /// It does not take what it asked for.
-    Stalled,
-}
-
 impl Answers {
-    /// An answer begins; it lasts until its body is dropped.
+    /// An answer begins, on the task that is about it; it lasts until its body is dropped.
     pub(super) fn begin(self: &Arc<Self>, permit: Permit) -> Open {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
-        state.open.insert(id, None);
+        let reset = RESET.try_with(CancellationToken::clone).unwrap_or_default();
+        state.open.insert(id, Offer { since: None, reset });
         Open { answers: Arc::clone(self), id, _seat: permit }
     }
 
-    /// Waits until the connection is to end.
-    pub(super) async fn verdict(&self, limits: &Limits) -> Verdict {
+    /// Resets the answers that nobody takes. Ends when the connection is to end, because nothing is asked for.
+    pub(super) async fn watch(&self, limits: &Limits) {
         loop {
             sleep(LOOK).await;
             let state = self.lock();
             if state.open.is_empty() && state.idle_since.elapsed() >= limits.head {
-                return Verdict::Idle;
+                return;
             }
-            if state.open.values().flatten().any(|offered| offered.elapsed() >= limits.stall) {
-                return Verdict::Stalled;
-            }
+            let is_stalled =
+                |offer: &&Offer| offer.since.is_some_and(|since| since.elapsed() >= limits.stall);
+            state.open.values().filter(is_stalled).for_each(|offer| offer.reset.cancel());
         }
     }
 
@@ -84,8 +100,10 @@ pub(super) struct Open {
 }
 
 impl Open {
-    fn offer(&self, offered: Option<Instant>) {
-        self.answers.lock().open.insert(self.id, offered);
+    fn offer(&self, since: Option<Instant>) {
+        if let Some(offer) = self.answers.lock().open.get_mut(&self.id) {
+            offer.since = since;
+        }
     }
 
     /// The body of the answer.

@@ -3,7 +3,7 @@
 //! A stream says where it is with every event (`id:`), and goes on from there when the client comes back. When that is
 //! too long ago it says `reset` and begins anew. What a client does not read is not kept for it.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, future::Either, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use informer::discovery::ServedResource;
 use informer_model::Status;
@@ -25,17 +25,19 @@ use crate::{
     answer::{PIECE, Refusal},
     app::{App, Asker, StreamTicket},
     cache::{
-        changes::{Cursor, Place},
+        changes::{Change, Cursor, Place},
         collection::Collection,
-        snapshots::{ROWS, SharedSnapshot},
+        snapshots::{Content, ROWS, SharedSnapshot},
     },
-    follow::{Follower, Seen},
+    follow::{Follower, Seen, Writer},
+    lease::{Lease, NOT_READ},
     listing::{Standing, fresh},
     present::{Form, Presentation},
     query::{
         Dialect, Query,
         selection::{Mark, Objects, Selection},
     },
+    work::apart,
 };
 
 /// A line goes out at least so often, so that both sides notice when the other is gone.
@@ -74,12 +76,10 @@ pub(super) struct Live {
     asker: Asker,
     served: ServedResource,
     collection: Arc<Collection>,
-    presentation: Presentation,
+    writer: Arc<EventWriter>,
     query: Arc<Query>,
     visible: Visible,
     phase: Phase,
-    /// By event.
-    ways: [u64; 3],
     next_check: Instant,
     /// When something was last sent.
     heard: Instant,
@@ -93,7 +93,7 @@ enum Phase {
     /// The snapshot is being told: its head if that has not been sent, and the items from here on.
     Snapshot {
         head: Option<String>,
-        told: Told,
+        told: Lease<Told>,
         mark: Mark,
         follower: Box<Follower>,
     },
@@ -103,7 +103,7 @@ enum Phase {
 
 /// What a snapshot tells.
 enum Told {
-    /// Bytes that are only copied.
+    /// For this one alone.
     Own(Selection),
     /// What takes long to write is written for all who ask the same.
     Shared(Arc<SharedSnapshot>),
@@ -146,14 +146,15 @@ impl Live {
         let presentation = Presentation::new(form, &collection);
         let last = last.or(query.last_event_id.as_deref()).filter(|id| !id.is_empty()).map(str::to_owned);
         let now = Instant::now();
+        let merged = query.interval.is_some();
+        let ways = EVENTS.map(|event| presentation.way(&format!("{event} {merged}")));
         let mut live = Self {
-            ways: EVENTS.map(|event| presentation.way(&format!("{event} {}", query.interval.is_some()))),
+            writer: Arc::new(EventWriter { presentation, ways, merged }),
             next_check,
             app,
             asker,
             served,
             collection,
-            presentation,
             query,
             visible,
             phase: Phase::Ended,
@@ -202,42 +203,56 @@ impl Live {
 
     /// Begins with all there is.
     async fn snapshot(&mut self, event: &str, reason: Option<&str>) {
-        let (told, cursor) = self.select().await;
-        let follower = self.follower(cursor);
-        let Some(selection) = told.selection() else { return };
-        let mut head = json!({"resourceVersion": selection.version, "total": selection.objects.len()});
+        let (told, follower) = self.select().await;
+        // Where it is no longer held, the next piece says so.
+        let held = told.get();
+        let selection = held.as_ref().and_then(|told| told.selection());
+        let (version, total) =
+            selection.map(|selection| (&selection.version, selection.objects.len())).unzip();
+        let mut head = json!({"resourceVersion": version, "total": total});
         if let Some(reason) = reason {
             head["reason"] = reason.into();
         }
-        if matches!(self.presentation.form(), Form::Row) {
-            head["columns"] = self.presentation.columns();
+        if matches!(self.writer.presentation.form(), Form::Row) {
+            head["columns"] = self.writer.presentation.columns();
         }
         let head = Some(format!("event: {event}\ndata: {head}\n\n"));
         self.phase = Phase::Snapshot { head, told, mark: Mark::default(), follower };
     }
 
-    /// All there is, and where to follow from.
-    async fn select(&self) -> (Told, Cursor) {
-        let Self { app, asker, collection, query, visible, .. } = self;
-        let select = async {
-            let (snapshot, cursor) = collection.snapshot_to_follow();
-            (query.select_aside(None, snapshot, visible, &app.work, &asker.account).await, cursor)
-        };
+    /// All there is, and who follows from there.
+    async fn select(&self) -> (Lease<Told>, Box<Follower>) {
+        let (query, visible) = (Arc::clone(&self.query), self.visible.clone());
+        let (work, account) = (self.app.work.clone(), self.asker.account.clone());
+        let collection = Arc::clone(&self.collection);
         // A request for a version gets a snapshot of its own, which has it.
-        if self.presentation.micros() == 0 || query.min_version.is_some() {
-            let (selection, cursor) = select.await;
-            return (Told::Own(selection), cursor);
-        }
-        let question = format!("{} {} {visible:?}", self.presentation.way("items"), query.text);
-        let shared = collection.snapshots.join(&question, &collection.changes);
-        let select = async {
-            let (Selection { objects, version, explanation }, cursor) = select.await;
+        let takes_long = self.writer.presentation.micros() > 0;
+        let is_shared = takes_long && self.query.min_version.is_none();
+        let question = format!("{} {} {visible:?}", self.writer.presentation.way("items"), query.text);
+        let begun = Arc::clone(&self.collection);
+        let select = async move {
+            let (snapshot, cursor) = collection.snapshot_to_follow();
+            let selection = query.select_aside(None, snapshot, &visible, &work, &account).await;
+            if !takes_long {
+                return Content { selection, cursor };
+            }
+            let Selection { objects, version, explanation } = selection;
             let micros = objects.len() / 20;
-            let objects = app.work.run(&asker.account, micros, move || objects.numbered()).await;
-            (Selection { objects, version, explanation }, cursor)
+            let objects = work.run(&account, micros, move || objects.numbered()).await;
+            Content { selection: Selection { objects, version, explanation }, cursor }
         };
-        let cursor = shared.content(select).await.1.clone();
-        (Told::Shared(shared), cursor)
+        // What is found is held by the lease alone, whether somebody waits for it or not.
+        let (told, cursor) = apart(async move {
+            if !is_shared {
+                let Content { selection, cursor } = select.await;
+                return (Lease::new(Told::Own(selection)), cursor);
+            }
+            let shared = begun.snapshots.join(&question, &begun.changes, || select);
+            let cursor = shared.content().await.cursor.clone();
+            (Lease::new(Told::Shared(shared)), cursor)
+        })
+        .await;
+        (told, self.follower(cursor))
     }
 
     fn follower(&self, cursor: Cursor) -> Box<Follower> {
@@ -256,6 +271,7 @@ impl Live {
                 return Some(end);
             }
             if let Some(reason) = self.reset.take() {
+                drop(phase);
                 self.snapshot("reset", Some(reason)).await;
                 continue;
             }
@@ -276,54 +292,60 @@ impl Live {
     async fn snapshot_piece(
         &mut self,
         head: Option<String>,
-        told: Told,
+        told: Lease<Told>,
         mut mark: Mark,
         follower: Box<Follower>,
     ) -> Bytes {
-        if let (Some(head), Told::Shared(_)) = (&head, &told) {
+        tokio::task::yield_now().await;
+        let Some(held) = told.get() else { return end(NOT_READ, true) };
+        if let (Some(head), Told::Shared(_)) = (&head, &*held) {
             // It goes out before anything is written that takes long: whoever waits sees that it has begun.
             let head = head.clone().into();
             self.phase = Phase::Snapshot { head: None, told, mark, follower };
             return head;
         }
-        tokio::task::yield_now().await;
-        let items = self.items(&told, &mut mark).await;
+        let of = held.selection().map(|selection| (selection.version.clone(), selection.objects.len()));
+        let (version, count) = of.unwrap_or_default();
+        let items = self.items(held, &mut mark).await;
         let piece = match head {
             Some(head) => [head.as_bytes(), &items].concat().into(),
             None => items,
         };
-        match told.selection() {
-            Some(selection) if mark.at < selection.objects.len() => {
-                self.phase = Phase::Snapshot { head: None, told, mark, follower };
-                piece
-            }
-            selection => {
-                let (version, count) =
-                    selection.map(|selection| (&selection.version, selection.objects.len())).unzip();
-                let synced = json!({"resourceVersion": version, "count": count});
-                let version = version.cloned().unwrap_or_default();
-                let synced = format!("id: {version}\nevent: synced\ndata: {synced}\n\n");
-                self.phase = Phase::Following(follower);
-                [&piece, synced.as_bytes()].concat().into()
-            }
+        if mark.at < count {
+            self.phase = Phase::Snapshot { head: None, told, mark, follower };
+            return piece;
         }
+        let synced = json!({"resourceVersion": version, "count": count});
+        let synced = format!("id: {version}\nevent: synced\ndata: {synced}\n\n");
+        self.phase = Phase::Following(follower);
+        [&piece, synced.as_bytes()].concat().into()
     }
 
-    /// An event with the next items.
-    async fn items(&self, told: &Told, mark: &mut Mark) -> Bytes {
-        let shared = match told {
-            Told::Own(selection) => return items(&self.presentation, &selection.objects, mark, None),
-            Told::Shared(shared) => shared,
-        };
-        let (at, presentation, whole) = (mark.at, self.presentation.clone(), Arc::clone(shared));
+    /// An event with the next items. What waits for it does not hold them.
+    fn items(&self, told: Arc<Told>, mark: &mut Mark) -> impl Future<Output = Bytes> + Send + use<> {
+        let writer = Arc::clone(&self.writer);
+        if writer.presentation.micros() == 0 {
+            let copy = |selection: &Selection| items(&writer.presentation, &selection.objects, mark, None);
+            return Either::Left(ready(told.selection().map(copy).unwrap_or_default()));
+        }
+        let at = mark.at;
         mark.at += ROWS;
-        let write = self.app.work.run(&self.asker.account, ROWS * presentation.micros(), move || {
-            let mut mark = Mark { at, after: None };
-            let write =
-                |selection: &Selection| items(&presentation, &selection.objects, &mut mark, Some(ROWS));
-            whole.selection().map(write).unwrap_or_default()
-        });
-        shared.piece(at / ROWS, write).await
+        let (work, account, whole) = (self.app.work.clone(), self.asker.account.clone(), Arc::clone(&told));
+        let write = async move {
+            let micros = ROWS * writer.presentation.micros();
+            let write = move || {
+                let mut mark = Mark { at, after: None };
+                let write = |selection: &Selection| {
+                    items(&writer.presentation, &selection.objects, &mut mark, Some(ROWS))
+                };
+                whole.selection().map(write).unwrap_or_default()
+            };
+            work.run(&account, micros, write).await
+        };
+        Either::Right(match &*told {
+            Told::Own(_) => Either::Left(write),
+            Told::Shared(shared) => Either::Right(shared.piece(at / ROWS, write)),
+        })
     }
 
     /// The last event, if the stream is to end.
@@ -360,18 +382,26 @@ impl Live {
         }
         let mut piece = None;
         if Instant::now() >= self.gathered_until {
-            let merge = self.query.interval.is_some();
-            match if merge { follower.take_merged() } else { follower.take() } {
-                Ok(seen) if !seen.is_empty() => {
+            let merged = self.writer.merged;
+            let writer = Arc::clone(&self.writer);
+            let Ok(mut told) = follower.tell(merged, writer, &self.app.work, &self.asker.account).await
+            else {
+                let reason = "the cluster went back in time, or the stream fell behind";
+                self.snapshot("reset", Some(reason)).await;
+                return None;
+            };
+            follower = told.follower;
+            if !told.piece.is_empty() {
+                if merged || !told.more {
                     self.gathered_until = Instant::now() + self.query.interval.unwrap_or(GATHER);
-                    piece = Some(self.events(&seen, follower.seen()));
                 }
-                Ok(_) => {}
-                Err(_) => {
-                    let reason = "the cluster went back in time, or the stream fell behind";
-                    self.snapshot("reset", Some(reason)).await;
-                    return None;
+                if merged {
+                    // Who has a part of what is told as one must hear all of it again: only the last event says where the
+                    // stream is.
+                    let id = format!("id: {}\n", follower.seen());
+                    drop(told.piece.splice(told.last..told.last, id.into_bytes()));
                 }
+                piece = Some(Bytes::from(told.piece));
             }
         }
         let beat = self.heard + HEARTBEAT;
@@ -393,28 +423,33 @@ impl Live {
         self.phase = Phase::Following(follower);
         piece
     }
+}
 
-    /// Events, after which everything up to this place has been told. Where much is told as one, who has a part of it
-    /// must hear all of it again: only the last event says where the stream is.
-    fn events(&self, seen: &[Seen], place: &Place) -> Bytes {
-        let merged = self.query.interval.is_some();
-        let mut piece = Vec::new();
-        for (at, Seen { event, change, object }) in seen.iter().enumerate() {
-            if merged && at + 1 == seen.len() {
-                piece.extend_from_slice(format!("id: {place}\n").as_bytes());
-            }
-            let way = self.ways.get(*event as usize).copied().unwrap_or_default();
-            let name = EVENTS.get(*event as usize).copied().unwrap_or_default();
-            piece.extend_from_slice(&change.written(way, || {
-                let member = if matches!(self.presentation.form(), Form::Row) { "row" } else { "object" };
-                let id = if merged { String::new() } else { format!("id: {}\n", change.place) };
-                let mut event = format!("{id}event: {name}\ndata: {{\"{member}\":").into_bytes();
-                self.presentation.write(object, &mut event);
-                event.extend_from_slice(b"}\n\n");
-                event.into()
-            }));
-        }
-        piece.into()
+/// How events are written.
+struct EventWriter {
+    presentation: Presentation,
+    /// By event.
+    ways: [u64; 3],
+    /// Whether much is told as one, and where the stream is only at its end.
+    merged: bool,
+}
+
+impl Writer for Arc<EventWriter> {
+    fn micros(&self, change: &Change) -> usize {
+        if change.is_written(&self.ways) { 0 } else { self.presentation.micros() }
+    }
+
+    fn write(&mut self, Seen { event, change, object }: &Seen, piece: &mut Vec<u8>) {
+        let way = self.ways.get(*event as usize).copied().unwrap_or_default();
+        let name = EVENTS.get(*event as usize).copied().unwrap_or_default();
+        piece.extend_from_slice(&change.written(way, || {
+            let member = if matches!(self.presentation.form(), Form::Row) { "row" } else { "object" };
+            let id = if self.merged { String::new() } else { format!("id: {}\n", change.place) };
+            let mut event = format!("{id}event: {name}\ndata: {{\"{member}\":").into_bytes();
+            self.presentation.write(object, &mut event);
+            event.extend_from_slice(b"}\n\n");
+            event.into()
+        }));
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
-use informer::{Object, RawObject, discovery::ServedResource, store::Snapshot};
+use informer::{RawObject, discovery::ServedResource, store::Snapshot};
 use informer_model::{ResourceVersion, Status};
 use informer_serving::{
     envelope::{EventType, error_event},
@@ -20,14 +20,20 @@ use crate::{
     access::Visible,
     answer::{PIECE, Refusal},
     app::{App, Asker, StreamTicket},
-    cache::{changes::Place, collection::Collection, snapshots::ROWS},
-    follow::{Follower, Seen},
+    cache::{
+        changes::{Change, Place},
+        collection::Collection,
+        snapshots::ROWS,
+    },
+    follow::{Follower, Seen, Writer},
+    lease::{Lease, NOT_READ},
     listing::Standing,
     present::{Form, Presentation},
     query::{
         Query,
-        selection::{Mark, Objects, Selection},
+        selection::{Mark, Objects},
     },
+    work::apart,
 };
 
 /// No watch is longer, whatever is asked for: a client opens another when it ends.
@@ -60,8 +66,10 @@ pub(crate) async fn open(
         asker: asker.clone(),
         served: served.clone(),
         collection,
-        ways: ["ADDED", "MODIFIED", "DELETED"].map(|event| presentation.way(event)),
-        presentation,
+        writer: EventWriter {
+            ways: ["ADDED", "MODIFIED", "DELETED"].map(|event| presentation.way(event)),
+            presentation,
+        },
         visible,
         query,
         follower: None,
@@ -90,18 +98,16 @@ struct Watch {
     asker: Asker,
     served: ServedResource,
     collection: Arc<Collection>,
-    presentation: Presentation,
+    writer: EventWriter,
     visible: Visible,
     query: Arc<Query>,
     /// None when the version was too old: there is only one event then, which says so.
-    follower: Option<Follower>,
+    follower: Option<Box<Follower>>,
     /// What is there already, still to be told.
-    initial: Option<(Objects, Mark)>,
+    initial: Option<(Lease<Objects>, Mark)>,
     /// The version of that, where its end is to be marked.
     initial_end: Option<ResourceVersion>,
     bookmarks: bool,
-    /// By event.
-    ways: [u64; 3],
     ends: Instant,
     next_bookmark: Instant,
     next_check: Instant,
@@ -131,13 +137,13 @@ impl Watch {
                 self.initial_end =
                     (options.send_initial_events == Some(true)).then(|| snapshot.resource_version().clone());
                 if initial {
-                    self.initial = Some((self.select(snapshot).await.objects, Mark::default()));
+                    self.initial = Some((self.select(snapshot).await, Mark::default()));
                 }
                 Some(cursor)
             }
         };
         self.follower =
-            cursor.map(|cursor| Follower::new(cursor, &self.collection, &self.query, &self.visible));
+            cursor.map(|cursor| Follower::new(cursor, &self.collection, &self.query, &self.visible).into());
         Ok(())
     }
 
@@ -172,16 +178,17 @@ impl Watch {
             if let Some(end) = self.revoked().await {
                 return end;
             }
-            match self.follower.as_mut()?.take() {
-                Ok(seen) if !seen.is_empty() => {
+            let (follower, writer) = (self.follower.take()?, self.writer.clone());
+            let Ok(told) = follower.tell(false, writer, &self.app.work, &self.asker.account).await else {
+                self.ended = true;
+                return Some(expired());
+            };
+            (self.follower, self.writer) = (Some(told.follower), told.writer);
+            if !told.piece.is_empty() {
+                if !told.more {
                     self.gathered_until = Instant::now() + GATHER;
-                    return Some(self.events(&seen));
                 }
-                Ok(_) => {}
-                Err(_) => {
-                    self.ended = true;
-                    return Some(expired());
-                }
+                return Some(told.piece.into());
             }
             if self.bookmarks && Instant::now() >= self.next_bookmark {
                 self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
@@ -218,20 +225,35 @@ impl Watch {
             Standing::Narrowed(..) | Standing::Changed(_) => {
                 Some(error_event(&Status::expired("what you may see has changed: list again")))
             }
-            Standing::Revoked | Standing::Unknown => None,
+            Standing::Revoked => None,
+            // It may be the same as before: the client may go on from where it is.
+            Standing::Unknown => {
+                let why = "access cannot be checked: the cluster does not answer, try again later";
+                Some(error_event(&Status::service_unavailable(why).with_retry_after(1)))
+            }
         };
         self.ended = true;
         Some(end)
     }
 
-    async fn select(&self, snapshot: Snapshot<RawObject>) -> Selection {
-        self.query.select_aside(None, snapshot, &self.visible, &self.app.work, &self.asker.account).await
+    /// What is asked for, held for a while: whether somebody waits for it or not.
+    async fn select(&self, snapshot: Snapshot<RawObject>) -> Lease<Objects> {
+        let (query, visible) = (Arc::clone(&self.query), self.visible.clone());
+        let (work, account) = (self.app.work.clone(), self.asker.account.clone());
+        apart(async move {
+            Lease::new(query.select_aside(None, snapshot, &visible, &work, &account).await.objects)
+        })
+        .await
     }
 
     async fn initial_piece(&mut self) -> Option<Bytes> {
         tokio::task::yield_now().await;
-        let (initial, mut mark) = self.initial.take()?;
-        let mut presentation = self.presentation.clone();
+        let (lease, mut mark) = self.initial.take()?;
+        let Some(initial) = lease.get() else {
+            self.ended = true;
+            return Some(error_event(&Status::expired(NOT_READ)));
+        };
+        let mut presentation = self.writer.presentation.clone();
         let micros = ROWS * presentation.micros();
         let to = if micros == 0 { initial.len() } else { initial.len().min(mark.at + ROWS) };
         let write = move || {
@@ -241,44 +263,47 @@ impl Watch {
                 presentation.envelope.mark_columns_told();
                 piece.len() < PIECE
             });
-            (piece, (initial, mark))
+            (piece, mark)
         };
-        let (piece, initial) = self.app.work.run(&self.asker.account, micros, write).await;
+        let (piece, mark) = self.app.work.run(&self.asker.account, micros, write).await;
         if piece.is_empty() {
             return None;
         }
-        self.initial = Some(initial);
-        self.presentation.envelope.mark_columns_told();
+        self.initial = Some((lease, mark));
+        self.writer.presentation.envelope.mark_columns_told();
         Some(piece.into())
     }
 
-    fn events(&mut self, seen: &[Seen]) -> Bytes {
-        let mut piece = Vec::new();
-        for Seen { event, change, object } in seen {
-            // The first row of a table brings the columns along; nobody else's does.
-            let line = match self.presentation.envelope.owes_columns() {
-                true => self.event(*event, object),
-                false => change.written(self.way(*event), || event.frame(&self.presentation.one(object))),
-            };
-            piece.extend_from_slice(&line);
-        }
-        piece.into()
-    }
-
-    fn way(&self, event: EventType) -> u64 {
-        self.ways.get(event as usize).copied().unwrap_or_default()
-    }
-
-    fn event(&mut self, event: EventType, object: &Object<RawObject>) -> Bytes {
-        let line = event.frame(&self.presentation.one(object));
-        self.presentation.envelope.mark_columns_told();
-        line
-    }
-
     fn bookmark(&mut self, version: &ResourceVersion, initial_end: bool) -> Bytes {
-        let line = self.presentation.envelope.bookmark(&version.to_string(), initial_end);
-        self.presentation.envelope.mark_columns_told();
+        let line = self.writer.presentation.envelope.bookmark(&version.to_string(), initial_end);
+        self.writer.presentation.envelope.mark_columns_told();
         line
+    }
+}
+
+/// How events are written.
+#[derive(Clone)]
+struct EventWriter {
+    presentation: Presentation,
+    /// By event.
+    ways: [u64; 3],
+}
+
+impl Writer for EventWriter {
+    fn micros(&self, change: &Change) -> usize {
+        if change.is_written(&self.ways) { 0 } else { self.presentation.micros() }
+    }
+
+    fn write(&mut self, Seen { event, change, object }: &Seen, piece: &mut Vec<u8>) {
+        let write = || event.frame(&self.presentation.one(object));
+        // The first row of a table brings the columns along; nobody else's does.
+        if self.presentation.envelope.owes_columns() {
+            piece.extend_from_slice(&write());
+            self.presentation.envelope.mark_columns_told();
+        } else {
+            let way = self.ways.get(*event as usize).copied().unwrap_or_default();
+            piece.extend_from_slice(&change.written(way, write));
+        }
     }
 }
 

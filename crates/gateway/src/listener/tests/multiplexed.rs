@@ -1,8 +1,9 @@
 //! HTTP/2: many answers over one connection.
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::TokioExecutor;
 
 use super::*;
 
@@ -82,15 +83,21 @@ async fn a_connection_that_asks_for_nothing_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_client_does_not_read_is_cut() {
+async fn an_answer_that_nobody_takes_is_reset_and_the_others_of_its_connection_go_on() {
     let (mut served, tls) = mk_multiplexed(Limits::default()).await;
     let (sender, ended) = connect(&served, &tls).await;
     let endless = get(&sender, "/endless").await;
     assert_eq!(served.news.recv().await, Some("begun"));
+    let mut silent = get(&sender, "/silent").await.into_body();
+    assert_eq!(silent.frame().await.expect("a piece").expect("no cut").into_data().expect("data"), "x");
     tokio::time::pause();
-    assert_eq!(served.news.recv().await, Some("dropped"));
-    ended.await.expect("it ends");
-    drop(endless);
+    let dropped = tokio::time::timeout(Duration::from_secs(600), served.news.recv()).await;
+    assert_eq!(dropped, Ok(Some("dropped")));
+    tokio::time::resume();
+    assert!(endless.into_body().collect().await.is_err(), "it is reset");
+    assert!(silent.frame().now_or_never().is_none(), "the other one goes on");
+    assert_eq!(get(&sender, "/").await.status(), 200, "and there is room for more");
+    assert!(!ended.is_finished());
 }
 
 #[tokio::test]

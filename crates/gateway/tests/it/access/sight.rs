@@ -5,7 +5,10 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use informer_testing::Deadline;
 use serde_json::{Value, json};
-use tokio::io::AsyncBufReadExt;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::TcpStream,
+};
 use tower_service::Service;
 
 use super::{mk_gateway, mk_pod, mk_stream, until};
@@ -83,13 +86,7 @@ async fn a_client_of_kubernetes_lists_again_when_it_may_see_more_or_less() {
     tokio::time::pause();
     cluster.revoke("ann", "pods", "shop");
     cluster.grant("ann", "pods", "bank");
-    let line = loop {
-        deadline.check("an event");
-        let line = lines.next_line().await.expect("a line").expect("an event");
-        if line.starts_with('{') {
-            break line;
-        }
-    };
+    let line = event(&mut lines).await;
     assert!(line.contains(r#""code":410"#) && line.contains("what you may see has changed"), "{line}");
 }
 
@@ -137,6 +134,74 @@ async fn who_may_see_one_object_may_list_and_watch_it_by_its_name() {
     let mut lines = tokio::io::BufReader::new(stream).lines();
     let read = until(&mut lines, "event: synced").await;
     assert!(read.iter().any(|line| line.contains("web-1")), "{read:#?}");
+}
+
+/// The next event of a watch that comes over a socket, between the lengths of its pieces.
+async fn event(lines: &mut Lines<BufReader<TcpStream>>) -> String {
+    let deadline = Deadline::start();
+    loop {
+        deadline.check("an event");
+        let line = lines.next_line().await.expect("a line").expect("an event, not the end");
+        if line.starts_with('{') {
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_see_one_object_may_watch_it_by_its_name_and_hears_of_no_other() {
+    let (cluster, served) = mk_gateway().await;
+    cluster.grant_named("eve", "pods", "shop", "web-1");
+    let named = "watch=1&fieldSelector=metadata.name%3Dweb-1";
+    for path in [format!("/api/v1/namespaces/shop/pods?{named}"), format!("/api/v1/pods?{named}")] {
+        let mut lines = BufReader::new(served.send(&path, "eve-token").await).lines();
+        let first = event(&mut lines).await;
+        assert!(first.contains("ADDED") && first.contains("web-1"), "{path}: {first}");
+        cluster.put(mk_pod("shop", "web-0"));
+        cluster.put(mk_pod("bank", "web-1"));
+        cluster.put(mk_pod("shop", "web-1"));
+        let next = event(&mut lines).await;
+        assert!(next.contains("MODIFIED") && next.contains(r#""namespace":"shop""#), "{path}: {next}");
+        assert!(next.contains("web-1"), "{path}: {next}");
+    }
+    for path in [
+        "/api/v1/namespaces/shop/pods?watch=1",
+        "/api/v1/pods?watch=1",
+        "/api/v1/namespaces/shop/pods?watch=1&fieldSelector=metadata.name%3Dweb-0",
+        "/api/v1/namespaces/bank/pods?watch=1&fieldSelector=metadata.name%3Dweb-1",
+        "/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dvault-0",
+        "/api/v1/namespaces/shop/pods?watch=1&fieldSelector=metadata.name!%3Dweb-0",
+        "/api/v1/namespaces/shop/pods?watch=1&fieldSelector=metadata.name+in+(web-0,web-1)",
+    ] {
+        let (code, _, body) = served.get(path, "eve-token").await;
+        assert_eq!(code, 403, "{path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn access_that_cannot_be_checked_ends_a_watch_in_these_words() {
+    let (cluster, served) = mk_gateway().await;
+    let path = "/api/v1/namespaces/shop/pods?watch=1";
+    let mut lines = BufReader::new(served.send(path, "ann-token").await).lines();
+    for name in ["web-0", "web-1"] {
+        let line = event(&mut lines).await;
+        assert!(line.contains(name), "{line}");
+    }
+    tokio::time::pause();
+    cluster.break_reviews(true);
+    let end = event(&mut lines).await;
+    let end: Value = serde_json::from_str(&end).expect("JSON");
+    assert_eq!((&end["type"], &end["object"]["code"]), (&json!("ERROR"), &json!(503)), "{end}");
+    let words = end["object"]["message"].as_str().expect("a message");
+    assert!(words.contains("access cannot be checked") && !words.contains("revoked"), "{words}");
+    let deadline = Deadline::start();
+    while let Some(line) = lines.next_line().await.expect("a line") {
+        deadline.check("the end");
+        assert!(!line.starts_with('{'), "nothing more is told: {line}");
+    }
+    cluster.break_reviews(false);
+    let mut lines = BufReader::new(served.send(path, "ann-token").await).lines();
+    assert!(event(&mut lines).await.contains("web-0"), "the client comes back");
 }
 
 #[tokio::test]

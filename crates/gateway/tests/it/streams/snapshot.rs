@@ -1,6 +1,9 @@
 //! What a stream begins with, and the shape of what follows.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::events::{Events, MAPS, Rig, discard, mk_cluster, names, put};
 use crate::support::{Stage, mk_demo, query};
@@ -57,6 +60,37 @@ async fn a_large_snapshot_comes_in_pieces_and_misses_nothing_that_happens_meanwh
     assert_eq!(items.len(), 600);
     assert!(items.iter().all(|item| item["data"]["text"] == "old"), "a snapshot is of one moment");
     assert_eq!(events.shown(2).await, ["modified c-000 new", "deleted c-599 old"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_not_read_in_time_ends_with_the_reason() {
+    let rig = Rig::new();
+    for number in 0..600 {
+        put(&rig.server, &format!("a/c-{number:03}"), "old");
+    }
+    for form in [("as", "table"), ("fields", "metadata.name"), ("namespace", "a")] {
+        let path = query(MAPS, &[form]);
+        let mut events = rig.open(&path, &[]).await;
+        assert_eq!(events.event().await.name, "snapshot");
+        assert_eq!(events.event().await.name, "items");
+        sleep(Duration::from_secs(299)).await;
+        assert_eq!(events.event().await.name, "items", "{form:?}: it has five minutes");
+        sleep(Duration::from_secs(2)).await;
+        let end = events.event().await;
+        assert_eq!((&*end.name, &end.id), ("end", &None), "{form:?}");
+        assert_eq!(end.data["reason"], "the snapshot was not read within five minutes");
+        assert_eq!(events.next().await, None);
+        rig.open(&path, &[]).await.snapshot().await;
+    }
+    // A client of Kubernetes is told to list again.
+    let stage = Stage::inside(rig.server.clone(), |builder| builder);
+    let mut watch = stage.stream("/api/v1/configmaps?watch=1", &[]).await;
+    watch.next().await.expect("the first piece");
+    sleep(Duration::from_secs(301)).await;
+    let rest = watch.rest().await;
+    let error: Value = serde_json::from_str(&rest).expect("one event, which is the last");
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
+    assert!(rest.contains("not read within five minutes"), "{rest}");
 }
 
 #[tokio::test]
