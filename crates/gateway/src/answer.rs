@@ -1,7 +1,7 @@
 //! What is sent back: lists that are written while they are sent, errors as `Status` objects, and the headers that
 //! tell how fresh it all is.
 
-use std::convert::Infallible;
+use std::io;
 
 use axum::{
     body::Body,
@@ -12,12 +12,16 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use informer_model::Status;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
+    app::{App, Asker},
     guard::accompany,
+    lease::READ_WITHIN,
     pages::Page,
     present::Presentation,
     query::selection::Mark,
+    share::Share,
     work::{Account, Work},
 };
 
@@ -104,13 +108,13 @@ pub(crate) struct Frame {
 }
 
 /// A page of a list: what stands before it, the items, and what stands after it.
-pub(crate) async fn list(
+pub(crate) fn list(
     frame: Frame,
     page: Page,
     presentation: Presentation,
-    work: &Work,
-    account: &Account,
-) -> Response {
+    app: &App,
+    asker: &Asker,
+) -> Result<Response, Status> {
     let objects = page.to.saturating_sub(page.from.at);
     let mut pieces = Pieces::new(frame, page, presentation);
     let length = if objects <= MEASURED { pieces.length() } else { None };
@@ -121,12 +125,13 @@ pub(crate) async fn list(
         // A short one is a single piece.
         json_text(pieces.next().unwrap_or_default())
     } else {
-        json_text(pieces.into_body(work.clone(), account.clone()))
+        let share = app.answer(asker, pieces.page.selection.objects.handles())?;
+        json_text(pieces.into_body(app.work.clone(), asker.account.clone(), share))
     };
     if let Some(length) = length {
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
-    response
+    Ok(response)
 }
 
 /// The pieces of a list, written when they are asked for: nothing that is not about to be sent is in memory twice.
@@ -163,15 +168,23 @@ impl Pieces {
         PIECE_MICROS / self.presentation.micros().max(1)
     }
 
-    /// Each piece when it is asked for, and others get their turn in between.
-    fn into_body(self, work: Work, account: Account) -> Body {
-        let pieces = stream::unfold((self, work, account), |(mut pieces, work, account)| async move {
-            tokio::task::yield_now().await;
-            let objects = pieces.at_most().min(pieces.page.to.saturating_sub(pieces.mark.at));
-            let micros = objects * pieces.presentation.micros();
-            let (piece, pieces) = work.run(&account, micros, move || (pieces.next(), pieces)).await;
-            Some((Ok::<_, Infallible>(piece?), (pieces, work, account)))
-        });
+    /// Each piece when it is asked for, and others get their turn in between. A client that takes a byte now and then does
+    /// not hold what is long over.
+    fn into_body(self, work: Work, account: Account, share: Share) -> Body {
+        let ends = Instant::now() + READ_WITHIN;
+        let pieces = stream::try_unfold(
+            (self, share, work, account),
+            move |(mut pieces, share, work, account)| async move {
+                tokio::task::yield_now().await;
+                if Instant::now() >= ends {
+                    return Err(io::Error::other("the list was not read within five minutes"));
+                }
+                let objects = pieces.at_most().min(pieces.page.to.saturating_sub(pieces.mark.at));
+                let micros = objects * pieces.presentation.micros();
+                let (piece, pieces) = work.run(&account, micros, move || (pieces.next(), pieces)).await;
+                Ok(piece.map(|piece| (piece, (pieces, share, work, account))))
+            },
+        );
         Body::from_stream(pieces)
     }
 }
@@ -236,4 +249,81 @@ pub(crate) fn not_modified() -> Response {
 /// A header's value of a text that the cluster may have made.
 pub(crate) fn header_text(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use axum::Router;
+    use http::Request;
+    use http_body_util::BodyExt;
+    use informer_apiserver::ApiServer;
+    use tokio::time::advance;
+    use tower_service::Service;
+
+    use super::*;
+    use crate::{
+        Gateway,
+        share::{Limits, Shares},
+    };
+
+    /// A gateway to a cluster with many config maps, one answer about which is long.
+    async fn mk_router(limits: Limits) -> Router {
+        let server = ApiServer::builder().build();
+        for number in 0..2_000 {
+            let metadata =
+                json!({"namespace": "default", "name": format!("map-{number}"), "labels": {"app": "web"}});
+            let data = json!({"text": "x".repeat(100)});
+            server
+                .put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+                .expect("a config map");
+        }
+        let mut gateway = Gateway::builder(server.client()).build().expect("a gateway");
+        Arc::get_mut(&mut gateway.app).expect("nobody has it yet").answers = Shares::new(limits);
+        gateway.router(([127, 0, 0, 1], 8888).into()).expect("an address of this machine")
+    }
+
+    async fn get(router: &mut Router, path: &str) -> Response {
+        let request = Request::get(path).header("host", "127.0.0.1:8888").body(Body::empty());
+        router.call(request.expect("a request")).await.expect("an answer")
+    }
+
+    const SELECTED: &str = "/api/v1/configmaps?labelSelector=app%21%3Dx";
+
+    #[tokio::test]
+    async fn answers_that_are_not_read_are_bounded_and_others_are_not_kept_from_theirs() {
+        let mut router = mk_router(Limits { of_one: 5_000, in_all: 100_000 }).await;
+        let first = get(&mut router, SELECTED).await;
+        let second = get(&mut router, SELECTED).await;
+        assert_eq!((first.status(), second.status()), (StatusCode::OK, StatusCode::OK));
+        let third = get(&mut router, SELECTED).await;
+        assert_eq!(
+            (third.status(), &third.headers()["retry-after"]),
+            (StatusCode::TOO_MANY_REQUESTS, &"5".parse().unwrap())
+        );
+        for small in ["/api/v1/configmaps", &format!("{SELECTED}&limit=1")] {
+            assert_eq!(get(&mut router, small).await.status(), StatusCode::OK, "{small} takes no room");
+        }
+        drop(first);
+        assert_eq!(get(&mut router, SELECTED).await.status(), StatusCode::OK, "one has ended");
+        let text = second.into_body().collect().await.expect("all of it").to_bytes();
+        let list: Value = serde_json::from_slice(&text).expect("JSON");
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(2_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_is_not_read_in_time_ends_before_its_end() {
+        let mut router = mk_router(Limits { of_one: 5_000, in_all: 100_000 }).await;
+        let mut body = get(&mut router, "/api/v1/configmaps").await.into_body();
+        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        advance(READ_WITHIN - Duration::from_secs(1)).await;
+        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        advance(Duration::from_secs(2)).await;
+        assert!(
+            body.frame().await.is_some_and(|frame| frame.is_err()),
+            "the client learns that it has not all"
+        );
+        assert!(body.frame().await.is_none());
+    }
 }

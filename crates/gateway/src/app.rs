@@ -1,11 +1,7 @@
 //! What all requests share, and who asks.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -20,6 +16,7 @@ use crate::{
     cache::Cache,
     metrics::{RequestMetrics, Tally},
     pages::Pages,
+    share::{Full, Limits, Share, Shares},
     work::{Account, Work},
 };
 
@@ -27,6 +24,13 @@ use crate::{
 /// asked for all that there are. Beyond that, what is known counts.
 pub(crate) const UNKNOWN_KINDS: u32 = 10;
 pub(crate) const UNKNOWN_KIND_EVERY: Duration = Duration::from_secs(1);
+
+/// How many may follow at the same time.
+pub(crate) const STREAMS: Limits = Limits { of_one: 2_048, in_all: 4_096 };
+
+/// How many objects answers may have that are being read, where each costs a handle: a list that is chosen by a selector is
+/// held until its client has it.
+pub(crate) const ANSWERS: Limits = Limits { of_one: 2_000_000, in_all: 32_000_000 };
 
 /// The gateway's inside.
 pub(crate) struct App {
@@ -36,7 +40,10 @@ pub(crate) struct App {
     pub(crate) work: Work,
     /// The namespaces that are kept; all if there is none.
     pub(crate) namespaces: Vec<String>,
-    pub(crate) streams: Arc<Streams>,
+    /// Streams and watches.
+    pub(crate) streams: Arc<Shares>,
+    /// Objects of answers that are being read.
+    pub(crate) answers: Arc<Shares>,
     /// How often a caller may name a resource that is not known.
     pub(crate) unknown_kinds: Allowances<Account>,
     pub(crate) registry: Registry,
@@ -61,6 +68,34 @@ impl App {
         self.stop.cancelled().await;
     }
 
+    /// One more who follows, unless there are too many.
+    pub(crate) fn stream(&self, asker: &Asker) -> Result<Share, Status> {
+        let too_many = |what: &str, limit: usize| {
+            format!("there are {limit} streams {what} already, which is the limit")
+        };
+        self.streams.take(&asker.account, 1).map_err(|full| {
+            let why = match full {
+                Full::OfOne(limit) => too_many("of this client", limit),
+                Full::InAll(limit) => too_many("in all", limit),
+            };
+            Status::too_many_requests(why, 5)
+        })
+    }
+
+    /// Room for a long answer of so many objects.
+    pub(crate) fn answer(&self, asker: &Asker, objects: usize) -> Result<Share, Status> {
+        self.answers.take(&asker.account, objects).map_err(|full| {
+            let whose = match full {
+                Full::OfOne(_) => "to this client",
+                Full::InAll(_) => "to all clients",
+            };
+            let why = format!(
+                "long answers {whose} that are not read to their end leave no room for another: read them first, or ask for less at a time with limit="
+            );
+            Status::too_many_requests(why, 5)
+        })
+    }
+
     /// When somebody who follows is to be checked next.
     pub(crate) fn next_check(&self) -> Instant {
         // A day is never: where everybody may see everything there is nothing to check.
@@ -74,76 +109,4 @@ pub(crate) struct Asker {
     pub(crate) caller: Caller,
     /// On whose account the request is answered.
     pub(crate) account: Account,
-}
-
-/// How many follow at the same time.
-pub(crate) struct Streams {
-    open: AtomicUsize,
-    by_client: Mutex<HashMap<Account, usize>>,
-    limits: StreamLimits,
-}
-
-/// How many may follow at the same time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StreamLimits {
-    pub(crate) in_all: usize,
-    pub(crate) by_client: usize,
-}
-
-impl Default for StreamLimits {
-    fn default() -> Self {
-        Self { in_all: 4_096, by_client: 2_048 }
-    }
-}
-
-/// Somebody follows, until it is dropped.
-pub(crate) struct StreamTicket {
-    streams: Arc<Streams>,
-    client: Account,
-}
-
-impl Streams {
-    pub(crate) fn new(limits: StreamLimits) -> Self {
-        Self { open: AtomicUsize::new(0), by_client: Mutex::default(), limits }
-    }
-
-    /// How many there are.
-    pub(crate) fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// One more, unless there are too many.
-    pub(crate) fn ticket(self: &Arc<Self>, asker: &Asker) -> Result<StreamTicket, Status> {
-        let client = asker.account.clone();
-        let mut by_client = self.by_client.lock().unwrap_or_else(PoisonError::into_inner);
-        let too_many = |what: &str, limit| {
-            Status::too_many_requests(
-                format!("there are {limit} streams {what} already, which is the limit"),
-                5,
-            )
-        };
-        if self.open() >= self.limits.in_all {
-            return Err(too_many("in all", self.limits.in_all));
-        }
-        let own = by_client.entry(client.clone()).or_default();
-        if *own >= self.limits.by_client {
-            return Err(too_many("of this client", self.limits.by_client));
-        }
-        *own += 1;
-        self.open.fetch_add(1, Ordering::Relaxed);
-        Ok(StreamTicket { streams: Arc::clone(self), client })
-    }
-}
-
-impl Drop for StreamTicket {
-    fn drop(&mut self) {
-        let mut by_client = self.streams.by_client.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = by_client.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                by_client.remove(&self.client);
-            }
-        }
-        self.streams.open.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -1,10 +1,6 @@
 //! Compression of answers that end: piece by piece, away from the threads that answer.
 
-use std::{
-    collections::HashMap,
-    io::Write,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{io::Write, sync::Arc};
 
 use axum::{
     body::Body,
@@ -22,6 +18,7 @@ use http_body_util::BodyExt;
 use crate::{
     answer::Compressible,
     listener::Peer,
+    share::{Limits, Share, Shares},
     work::{Account, Work},
 };
 
@@ -33,8 +30,7 @@ const BYTES_PER_MICRO: usize = 150;
 const WINDOW_LOG: u32 = 17;
 /// How many answers are being compressed at a time: of one caller, and in all. Each holds memory for as long as its client
 /// reads. The others are sent as they are.
-const OF_ONE: usize = 32;
-const IN_ALL: usize = 128;
+const ENCODERS: Limits = Limits { of_one: 32, in_all: 128 };
 
 /// A way to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,51 +75,12 @@ fn entry(text: &str) -> (String, f32) {
 #[derive(Clone)]
 pub(crate) struct Compressor {
     work: Work,
-    encoders: Arc<Encoders>,
+    encoders: Arc<Shares>,
 }
 
 impl Compressor {
     pub(crate) fn new(work: Work) -> Self {
-        Self { work, encoders: Arc::default() }
-    }
-}
-
-/// How many encoders each caller has.
-#[derive(Default)]
-struct Encoders(Mutex<HashMap<Account, usize>>);
-
-/// The place of one encoder, which is free again when this is dropped.
-struct Place {
-    encoders: Arc<Encoders>,
-    account: Account,
-}
-
-impl Encoders {
-    /// A place for one more, if there is room.
-    fn place(self: &Arc<Self>, account: &Account) -> Option<Place> {
-        let mut encoders = self.lock();
-        let own = encoders.get(account).copied().unwrap_or_default();
-        if own >= OF_ONE || encoders.values().sum::<usize>() >= IN_ALL {
-            return None;
-        }
-        encoders.insert(account.clone(), own + 1);
-        Some(Place { encoders: Arc::clone(self), account: account.clone() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Account, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut encoders = self.encoders.lock();
-        if let Some(own) = encoders.get_mut(&self.account) {
-            *own -= 1;
-            if *own == 0 {
-                encoders.remove(&self.account);
-            }
-        }
+        Self { work, encoders: Shares::new(ENCODERS) }
     }
 }
 
@@ -175,18 +132,18 @@ pub(crate) async fn compress(State(compressor): State<Compressor>, request: Requ
     headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
     let Some(coding) = coding else { return response };
     let account = response.extensions().get::<Account>().cloned().unwrap_or_else(|| Account::at(address));
-    let Some(place) = compressor.encoders.place(&account) else { return response };
+    let Ok(share) = compressor.encoders.take(&account, 1) else { return response };
     let Ok(encoder) = Encoder::new(coding) else { return response };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     headers.remove(header::CONTENT_LENGTH);
-    response.map(|body| compressed(body, (encoder, place), compressor.work, account))
+    response.map(|body| compressed(body, (encoder, share), compressor.work, account))
 }
 
-fn compressed(body: Body, encoder: (Encoder, Place), work: Work, account: Account) -> Body {
+fn compressed(body: Body, encoder: (Encoder, Share), work: Work, account: Account) -> Body {
     let state = (body, Some(encoder), work, account);
     let pieces = stream::try_unfold(state, |(mut body, encoder, work, account)| async move {
-        let Some((mut encoder, place)) = encoder else { return Ok::<_, axum::Error>(None) };
+        let Some((mut encoder, share)) = encoder else { return Ok::<_, axum::Error>(None) };
         loop {
             let bytes: Bytes = match body.frame().await {
                 Some(frame) => frame?.into_data().unwrap_or_default(),
@@ -203,7 +160,7 @@ fn compressed(body: Body, encoder: (Encoder, Place), work: Work, account: Accoun
             let (fed, fed_encoder) = work.run(&account, micros, feed).await;
             let piece = fed.map_err(axum::Error::new)?;
             if !piece.is_empty() {
-                return Ok(Some((Bytes::from(piece), (body, Some((fed_encoder, place)), work, account))));
+                return Ok(Some((Bytes::from(piece), (body, Some((fed_encoder, share)), work, account))));
             }
             encoder = fed_encoder;
         }
@@ -248,8 +205,8 @@ mod tests {
             let pieces: Vec<Vec<u8>> = (0u8..50).map(|n| vec![n; 40_000]).collect();
             let body = Body::from_stream(stream::iter(pieces.clone().into_iter().map(Ok::<_, Infallible>)));
             let account = Account::at(None);
-            let place = Arc::<Encoders>::default().place(&account).unwrap();
-            let body = compressed(body, (Encoder::new(coding).unwrap(), place), Work::default(), account);
+            let share = Shares::new(ENCODERS).take(&account, 1).ok().unwrap();
+            let body = compressed(body, (Encoder::new(coding).unwrap(), share), Work::default(), account);
             let bytes = body.collect().await.unwrap().to_bytes();
             let mut decoded = Vec::new();
             match coding {
@@ -260,25 +217,6 @@ mod tests {
             };
             assert!(decoded == pieces.concat() && bytes.len() < 100_000, "{coding:?}");
         }
-    }
-
-    #[test]
-    fn nobody_has_so_many_encoders_that_others_have_none() {
-        let (encoders, eve) = (Arc::<Encoders>::default(), Account::User("eve".into()));
-        let mut hers: Vec<Place> = (0..1_000).map_while(|_| encoders.place(&eve)).collect();
-        assert_eq!(hers.len(), OF_ONE);
-        let crowd = (0..1_000).map(|n| Account::User(n.to_string().into()));
-        let others: Vec<Place> = crowd.map_while(|account| encoders.place(&account)).collect();
-        assert_eq!(
-            hers.len() + others.len(),
-            IN_ALL,
-            "and all together have no more than there is memory for"
-        );
-        drop(others);
-        hers.pop();
-        assert!(encoders.place(&eve).is_some(), "what has ended makes room");
-        drop(hers);
-        assert!(encoders.lock().is_empty());
     }
 
     #[tokio::test]
@@ -300,7 +238,7 @@ mod tests {
             router.clone().call(request.body(Body::empty()).unwrap()).await.unwrap()
         };
         let mut unread = Vec::new();
-        for _ in 0..OF_ONE {
+        for _ in 0..ENCODERS.of_one {
             let answer = ask().await;
             assert_eq!(answer.headers()["content-encoding"], "zstd");
             unread.push(answer);

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     access::{Access, Reviewer, UnknownTokens},
     allowance::Allowances,
-    app::{App, StreamLimits, Streams, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
+    app::{ANSWERS, App, STREAMS, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
     cache::{Cache, CacheLimits, Secrets},
     guard::{AllowedHost, Guard},
     listener::{self, ConnectionLimits, Limits},
@@ -36,6 +36,7 @@ use crate::{
     pages::Pages,
     process::ProcessMetrics,
     routes,
+    share::{self, Shares},
     tls::Tls,
     work::Work,
 };
@@ -72,7 +73,7 @@ pub enum Auth {
 /// ```
 #[derive(Clone)]
 pub struct Gateway {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     options: Arc<Options>,
 }
 
@@ -93,7 +94,7 @@ pub struct GatewayBuilder {
     secrets: bool,
     auth: Auth,
     limits: CacheLimits,
-    streams: StreamLimits,
+    streams: share::Limits,
     hosts: Vec<AllowedHost>,
     tls: Option<Tls>,
     connections: Limits,
@@ -151,7 +152,7 @@ impl GatewayBuilder {
 
     /// Streams and watches that may be open: in all, and of one client.
     pub fn max_streams(mut self, in_all: usize, by_client: usize) -> Self {
-        self.streams = StreamLimits { in_all, by_client };
+        self.streams = share::Limits { of_one: by_client, in_all };
         self
     }
 
@@ -217,7 +218,7 @@ impl GatewayBuilder {
             }
         };
         let (streams, connection_limits) =
-            (Arc::new(Streams::new(self.streams)), ConnectionLimits::new(&self.connections));
+            (Shares::new(self.streams), ConnectionLimits::new(&self.connections));
         let present = Present { streams: Arc::clone(&streams), connections: Arc::clone(&connection_limits) };
         registry.register_collector(Box::new(present));
         registry.register_collector(Box::new(ProcessMetrics));
@@ -236,6 +237,7 @@ impl GatewayBuilder {
             work,
             namespaces: self.namespaces,
             streams,
+            answers: Shares::new(ANSWERS),
             unknown_kinds: Allowances::new(UNKNOWN_KINDS, UNKNOWN_KIND_EVERY),
             metrics: RequestMetrics::new(&mut registry),
             registry,
@@ -259,7 +261,7 @@ impl Gateway {
             secrets: false,
             auth: Auth::None,
             limits: CacheLimits::default(),
-            streams: StreamLimits::default(),
+            streams: STREAMS,
             hosts: Vec::new(),
             tls: None,
             connections: Limits::default(),

@@ -29,6 +29,7 @@ mod present;
 mod process;
 mod query;
 mod routes;
+mod share;
 mod tls;
 mod work;
 

@@ -15,7 +15,6 @@ use crate::{
     pages::{Asked, Next, Page, Token},
     present::Presentation,
     query::Query,
-    work::{Account, Work},
 };
 
 /// How long a request waits until the cache has the version that it asks for.
@@ -258,13 +257,13 @@ impl Listing {
         self,
         frame: Frame,
         presentation: Presentation,
-        work: &Work,
-        account: &Account,
-    ) -> Response {
+        app: &App,
+        asker: &Asker,
+    ) -> Result<Response, Status> {
         let Self { collection, page, etag, explain } = self;
         let (version, total, next) = (page.version.clone(), page.total, page.next.clone());
         let explanation = explain.then(|| page.selection.explanation.json().to_string());
-        let mut response = answer::list(frame, page, presentation, work, account).await;
+        let mut response = answer::list(frame, page, presentation, app, asker)?;
         let headers = response.headers_mut();
         fresh(headers, &collection, &version);
         headers.insert(answer::TOTAL, HeaderValue::from(total));
@@ -275,7 +274,7 @@ impl Listing {
                 headers.insert(name, value);
             }
         }
-        response
+        Ok(response)
     }
 
     /// `,"explain":{…}` for the end of a list, if it was asked for.

@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{app::Streams, listener::ConnectionLimits};
+use crate::{listener::ConnectionLimits, share::Shares};
 
 /// The upper ends of what answers take, in seconds.
 const SECONDS: [f64; 10] = [0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
@@ -63,7 +63,7 @@ impl RequestMetrics {
 
 /// Who is there now.
 pub(crate) struct Present {
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<Shares>,
     pub(crate) connections: Arc<ConnectionLimits>,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Present {
 impl Collector for Present {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, value) in [
-            ("informer_gateway_streams", "Streams and watches that are open", self.streams.open()),
+            ("informer_gateway_streams", "Streams and watches that are open", self.streams.held()),
             ("informer_gateway_connections", "Connections that are open", self.connections.taken()),
         ] {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

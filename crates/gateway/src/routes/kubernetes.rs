@@ -220,7 +220,7 @@ async fn list(
     };
     let presentation = Presentation::new(form, &listing.collection);
     let frame = Frame { before: presentation.envelope.list_start(&meta), after: LIST_END.to_owned() };
-    Ok(listing.respond(frame, presentation, &app.work, &asker.account).await)
+    Ok(listing.respond(frame, presentation, app, asker).await?)
 }
 
 async fn get(

@@ -131,7 +131,7 @@ pub(crate) async fn informers(
         let informers: Vec<Value> = collections.iter().map(|collection| informer(&app, collection)).collect();
         let limit = app.cache.limits().memory;
         let memory = json!({"resident": process::resident(), "limit": limit, "objects": objects});
-        json!({"memory": memory, "streams": app.streams.open(), "informers": informers}).to_string()
+        json!({"memory": memory, "streams": app.streams.held(), "informers": informers}).to_string()
     };
     // It counts the bytes of each object.
     Ok(answer::json_text(work.run(&account, objects / 50, document).await))

@@ -106,10 +106,10 @@ async fn respond(
         );
         let frame = Frame { before, after: format!("]{next}{explained}}}") };
         let presentation = Presentation::new(Form::Row, &listing.collection);
-        return Ok(listing.respond(frame, presentation, &app.work, &asker.account).await);
+        return Ok(listing.respond(frame, presentation, app, asker).await?);
     }
     let frame = Frame { before: format!("{{\"{member}\":["), after: format!("]{next}{explained}}}") };
     let form = query.projection.clone().map_or(Form::Whole, Form::Fields);
     let presentation = Presentation::new(form, &listing.collection);
-    Ok(listing.respond(frame, presentation, &app.work, &asker.account).await)
+    Ok(listing.respond(frame, presentation, app, asker).await?)
 }

@@ -23,7 +23,7 @@ use super::plain_lists::named;
 use crate::{
     access::Visible,
     answer::{PIECE, Refusal},
-    app::{App, Asker, StreamTicket},
+    app::{App, Asker},
     cache::{
         changes::{Change, Cursor, Place},
         collection::Collection,
@@ -37,6 +37,7 @@ use crate::{
         Dialect, Query,
         selection::{Mark, Objects, Selection},
     },
+    share::Share,
     work::apart,
 };
 
@@ -86,7 +87,7 @@ pub(super) struct Live {
     gathered_until: Instant,
     /// Why everything is to be told again, if so.
     reset: Option<&'static str>,
-    _ticket: StreamTicket,
+    _ticket: Share,
 }
 
 enum Phase {
@@ -137,7 +138,7 @@ impl Live {
         if let Some(wanted) = &query.min_version {
             app.wait_for_version(&collection, wanted).await?;
         }
-        let ticket = app.streams.ticket(&asker)?;
+        let ticket = app.stream(&asker)?;
         let form = match (&query.projection, query.table) {
             (Some(projection), _) => Form::Fields(Arc::clone(projection)),
             (None, true) => Form::Row,

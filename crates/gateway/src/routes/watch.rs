@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     access::Visible,
     answer::{PIECE, Refusal},
-    app::{App, Asker, StreamTicket},
+    app::{App, Asker},
     cache::{
         changes::{Change, Place},
         collection::Collection,
@@ -33,6 +33,7 @@ use crate::{
         Query,
         selection::{Mark, Objects},
     },
+    share::Share,
     work::apart,
 };
 
@@ -55,7 +56,7 @@ pub(crate) async fn open(
     // What is asked now counts from now on, however long it takes until there is something to tell.
     let next_check = app.next_check();
     let (collection, visible) = app.open(asker, "watch", served, &query).await?;
-    let ticket = app.streams.ticket(asker)?;
+    let ticket = app.stream(asker)?;
     let presentation = Presentation::new(form, &collection);
     let timeout = options
         .timeout
@@ -113,7 +114,7 @@ struct Watch {
     next_check: Instant,
     gathered_until: Instant,
     ended: bool,
-    _ticket: StreamTicket,
+    _ticket: Share,
 }
 
 impl Watch {
