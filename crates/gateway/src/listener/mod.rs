@@ -58,6 +58,10 @@ const SEND_BUFFER: usize = 64 * 1024;
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT: u32 = 64 * 1024;
 
+/// How many connections may wait to be accepted. Beyond that the system does not answer, and a client tries again a second
+/// later: a crowd that comes at once would keep others waiting so long.
+const WAITING: i32 = 4_096;
+
 /// How long somebody without a permit has for a request to refuse.
 const REFUSAL: Duration = Duration::from_secs(2);
 
@@ -133,6 +137,8 @@ pub(crate) async fn serve(
     shutdown: CancellationToken,
 ) {
     let server = Arc::new(Server { tls, service, limits, connection_limits, shutdown });
+    // It listens already. A system that has a smaller limit keeps that.
+    let _ = socket2::SockRef::from(&listener).listen(WAITING);
     let log = LogLimit::default();
     let mut connections = JoinSet::new();
     while let Some(accepted) = server.shutdown.run_until_cancelled(listener.accept()).await {
