@@ -171,10 +171,13 @@ async fn estimate(options: &Options, cluster: &Cluster) -> Result<Estimate> {
     let failed = |failure: Failure| anyhow::anyhow!("cannot ask {}: {failure}", cluster.name);
     let catalog = asked.map_err(|_| failed(Failure::unanswered(ANSWER)))?;
     let catalog = catalog.map_err(|error| failed(Failure::from(&error)))?;
-    let chosen: Vec<&ServedResource> = match &options.resources[..] {
+    let mut chosen: Vec<&ServedResource> = match &options.resources[..] {
         [] => everything(&catalog.resources),
         named => named.iter().map(|name| catalog.find(name)).collect::<Result<_, _>>()?,
     };
+    // One resource has several names.
+    let mut seen = HashSet::new();
+    chosen.retain(|served| seen.insert(served.name()));
     let mut estimate = Estimate { resources: Vec::new(), sum: Cost::default(), missing: Vec::new() };
     for (done, served) in chosen.iter().enumerate() {
         progress.doing(format!("{} of {}: {}", done + 1, chosen.len(), printable(&served.name())));

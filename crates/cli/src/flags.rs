@@ -51,7 +51,7 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     if is_dns_label(text) {
         Ok(text.to_owned())
     } else {
-        Err("a namespace has up to 63 small letters, digits and `-`; for all of them there is -A".to_owned())
+        Err("a namespace has up to 63 small letters, digits and `-`".to_owned())
     }
 }
 

@@ -22,8 +22,9 @@ async fn all_objects_are_counted_and_a_sample_says_what_they_take() {
         server.put(pod(&format!("web-{number}"), "Running"));
     }
     let (whole, _) = estimate_on(&server, &["pods"]);
-    let (sampled, _) = estimate_on(&server, &["po", "--sample", "100"]);
+    let (sampled, _) = estimate_on(&server, &["po", "pods", "--sample", "100"]);
     for estimate in [&whole, &sampled] {
+        assert_eq!(estimate["resources"].as_array().map(Vec::len), Some(1), "each once: {estimate}");
         let pods = &estimate["resources"][0];
         assert_eq!((&pods["resource"], &pods["objects"]), (&"pods".into(), &1_200.into()));
         let bytes = |form: &str| pods[form].as_f64().expect("a number");
