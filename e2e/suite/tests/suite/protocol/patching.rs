@@ -88,6 +88,26 @@ fn a_json_patch_does_as_its_operations_say() {
 }
 
 #[test]
+fn to_a_json_patch_what_is_not_there_is_null() {
+    play("json_patch_null", async |stage| {
+        let path = stage.maps();
+        let b = format!("{path}/b");
+        stage.make(&path, mk_map("b")).await;
+        let first = |path: &str| {
+            json!([
+                { "op": "test", "path": path, "value": null },
+                { "op": "add", "path": path, "value": ["example.com/mine"] },
+            ])
+        };
+        stage.patch(&b, &[], JSON_PATCH, &first("/metadata/finalizers")).await;
+        for absent in ["/metadata/finalizers", "/none/finalizers"] {
+            stage.write_refused("PATCH", &b, &[], JSON_PATCH, &first(absent)).await;
+        }
+        stage.patch(&b, &[], JSON_PATCH, &json!([{ "op": "remove", "path": "/metadata/finalizers" }])).await;
+    });
+}
+
+#[test]
 fn media_types_of_patches() {
     play("patch_types", async |stage| {
         let path = stage.maps();
