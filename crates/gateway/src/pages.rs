@@ -2,15 +2,12 @@
 //!
 //! What was selected stays pinned under a token until it is read to its end, or for a few minutes: no page repeats or
 //! leaves out an object, whatever changes meanwhile. What is pinned costs a handle for each object, which is bounded for
-//! each caller, and keeps objects that have been replaced since, which are bounded in all. A token also says after which object it goes on, so that a list that is no longer pinned can be
-//! continued from what there is now, as with an API server.
+//! each caller, and keeps objects that have been replaced since, which are bounded in all. A token also says after which
+//! object it goes on, so that a list that is no longer pinned can be continued from what there is now, as with an API server.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -22,6 +19,7 @@ use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 
 use crate::{
+    cache::room::Replaced,
     query::selection::{Mark, Selection},
     work::{Account, Work},
 };
@@ -52,21 +50,6 @@ impl Room {
 
     fn exceeds(self, limit: Self) -> bool {
         self.lists > limit.lists || self.objects > limit.objects
-    }
-}
-
-/// How many bytes of objects of one resource have been replaced or deleted so far. What was so since a list was begun is all
-/// that the list can keep in memory beyond what is there anyway.
-#[derive(Debug, Default)]
-pub(crate) struct Replaced(AtomicU64);
-
-impl Replaced {
-    pub(crate) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }
 

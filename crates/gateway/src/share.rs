@@ -1,7 +1,8 @@
-//! How much each caller holds of what there is only so much of: streams, encoders, answers that are being read.
+//! How much each caller holds of what there is only so much of: connections, streams, encoders, answers that are being read.
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,27 +23,27 @@ pub(crate) enum Full {
 }
 
 /// What callers hold.
-pub(crate) struct Shares {
+pub(crate) struct Shares<K: Eq + Hash = Account> {
     limits: Limits,
-    held: Mutex<Held>,
+    held: Mutex<Held<K>>,
 }
 
-#[derive(Default)]
-struct Held {
-    of_each: HashMap<Account, usize>,
+struct Held<K> {
+    of_each: HashMap<K, usize>,
     in_all: usize,
 }
 
 /// A part of it, which is free again when this is dropped.
-pub(crate) struct Share {
-    shares: Arc<Shares>,
-    account: Account,
+pub(crate) struct Share<K: Eq + Hash = Account> {
+    shares: Arc<Shares<K>>,
+    who: K,
     amount: usize,
 }
 
-impl Shares {
+impl<K: Eq + Hash + Clone> Shares<K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, held: Mutex::default() })
+        let held = Mutex::new(Held { of_each: HashMap::new(), in_all: 0 });
+        Arc::new(Self { limits, held })
     }
 
     /// How much is held in all.
@@ -51,35 +52,37 @@ impl Shares {
     }
 
     /// So much more for a caller, if there is room. What is larger than a limit is given to who holds nothing.
-    pub(crate) fn take(self: &Arc<Self>, account: &Account, amount: usize) -> Result<Share, Full> {
+    pub(crate) fn take(self: &Arc<Self>, who: &K, amount: usize) -> Result<Share<K>, Full> {
         let Limits { of_one, in_all } = self.limits;
         let fits = |held: usize, limit: usize| held + amount.min(limit.max(1)) <= limit;
         let mut held = self.lock();
-        if !fits(held.in_all, in_all) {
-            return Err(Full::InAll(in_all));
-        }
-        let own = held.of_each.get(account).copied().unwrap_or_default();
+        let own = held.of_each.get(who).copied().unwrap_or_default();
         if !fits(own, of_one) {
             return Err(Full::OfOne(of_one));
         }
-        held.of_each.insert(account.clone(), own + amount);
+        if !fits(held.in_all, in_all) {
+            return Err(Full::InAll(in_all));
+        }
+        held.of_each.insert(who.clone(), own + amount);
         held.in_all += amount;
-        Ok(Share { shares: Arc::clone(self), account: account.clone(), amount })
+        Ok(Share { shares: Arc::clone(self), who: who.clone(), amount })
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+impl<K: Eq + Hash> Shares<K> {
+    fn lock(&self) -> MutexGuard<'_, Held<K>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Share {
+impl<K: Eq + Hash> Drop for Share<K> {
     fn drop(&mut self) {
         let mut held = self.shares.lock();
         held.in_all -= self.amount;
-        if let Some(own) = held.of_each.get_mut(&self.account) {
+        if let Some(own) = held.of_each.get_mut(&self.who) {
             *own -= self.amount;
             if *own == 0 {
-                held.of_each.remove(&self.account);
+                held.of_each.remove(&self.who);
             }
         }
     }

@@ -20,8 +20,7 @@ use informer::{
 use informer_model::{ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 
-use super::room::Room;
-use crate::pages::Replaced;
+use super::room::{Replaced, Room};
 
 /// What is kept at most.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@
 pub(crate) mod changes;
 pub(crate) mod collection;
 mod past;
-mod room;
+pub(crate) mod room;
 mod secrets;
 pub(crate) mod snapshots;
 

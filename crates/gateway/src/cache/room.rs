@@ -1,6 +1,6 @@
-//! How much may be kept of something, in bytes.
+//! How much is kept of something, and may be, in bytes.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 
@@ -34,5 +34,20 @@ impl Room {
     /// Whether there is little left.
     pub(super) fn is_short(&self) -> bool {
         self.used() > self.limit / 4 * 3
+    }
+}
+
+/// How many bytes of objects of one resource have been replaced or deleted so far. What was so since a list was begun is all
+/// that the list can keep in memory beyond what is there anyway.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced(AtomicU64);
+
+impl Replaced {
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Relaxed)
     }
 }

@@ -1,52 +1,33 @@
 //! How many connections there are, in all and of each client.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{net::IpAddr, sync::Arc};
 
 use super::{Limits, client_of};
+use crate::share::{self, Full, Share, Shares};
 
 /// How many are told at a time that there is no permit. The others are cut without a word.
 const REFUSED_AT_A_TIME: usize = 128;
 
 /// How many there may be, and who has a permit.
 pub(crate) struct ConnectionLimits {
-    connections: usize,
-    by_address: usize,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
-    served: usize,
-    refused: usize,
-    clients: HashMap<IpAddr, usize>,
+    served: Arc<Shares<IpAddr>>,
+    refused: Arc<Shares<()>>,
 }
 
 /// The place of a connection, which is free again when this is dropped.
 pub(super) struct Permit {
-    connection_limits: Arc<ConnectionLimits>,
-    client: IpAddr,
     /// Why the connection is to be refused, if it is.
     pub full: Option<Full>,
+    _served: Option<Share<IpAddr>>,
+    _refused: Option<Share<()>>,
 }
 
-/// Which limit is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Full {
-    All,
-    OfClient,
-}
-
-impl Full {
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Self::All => "the gateway has as many connections as it may have: try again later",
-            Self::OfClient => {
-                "the gateway has as many connections as it may have from one address: try again later"
-            }
+/// What a client hears of a limit.
+pub(super) fn reason(full: Full) -> &'static str {
+    match full {
+        Full::InAll(_) => "the gateway has as many connections as it may have: try again later",
+        Full::OfOne(_) => {
+            "the gateway has as many connections as it may have from one address: try again later"
         }
     }
 }
@@ -54,52 +35,25 @@ impl Full {
 impl ConnectionLimits {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let &Limits { connections, by_address, .. } = limits;
-        Arc::new(Self { connections, by_address, taken: Mutex::default() })
+        let refused = share::Limits { of_one: REFUSED_AT_A_TIME, in_all: REFUSED_AT_A_TIME };
+        Arc::new(Self {
+            served: Shares::new(share::Limits { of_one: by_address, in_all: connections }),
+            refused: Shares::new(refused),
+        })
     }
 
     /// How many connections are being served.
     pub(crate) fn taken(&self) -> usize {
-        self.lock().served
+        self.served.held()
     }
 
     /// A permit for a connection from this address, to be served or to be refused. Without one it is to be cut.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
-        let client = client_of(address);
-        let mut taken = self.lock();
-        let of_client = taken.clients.get(&client).copied().unwrap_or_default();
-        let full = match () {
-            () if of_client >= self.by_address => Some(Full::OfClient),
-            () if taken.served >= self.connections => Some(Full::All),
-            () => None,
-        };
-        match full {
-            None => {
-                taken.served += 1;
-                taken.clients.insert(client, of_client + 1);
-            }
-            Some(full) if taken.refused >= REFUSED_AT_A_TIME => return Err(full),
-            Some(_) => taken.refused += 1,
-        }
-        Ok(Permit { connection_limits: Arc::clone(self), client, full })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut taken = self.connection_limits.lock();
-        if self.full.is_some() {
-            taken.refused -= 1;
-            return;
-        }
-        taken.served -= 1;
-        if let Some(count) = taken.clients.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                taken.clients.remove(&self.client);
+    pub(super) fn take(&self, address: IpAddr) -> Result<Permit, Full> {
+        match self.served.take(&client_of(address), 1) {
+            Ok(share) => Ok(Permit { full: None, _served: Some(share), _refused: None }),
+            Err(full) => {
+                let share = self.refused.take(&(), 1).map_err(|_| full)?;
+                Ok(Permit { full: Some(full), _served: None, _refused: Some(share) })
             }
         }
     }
@@ -127,38 +81,39 @@ mod tests {
         let first = connection_limits.take(ip("192.0.2.1"));
         let second = connection_limits.take(ip("192.0.2.2"));
         assert_eq!((full(&first), full(&second)), (None, None));
-        assert_eq!(full(&connection_limits.take(ip("192.0.2.3"))), Some(Full::All));
+        assert_eq!(full(&connection_limits.take(ip("192.0.2.3"))), Some(Full::InAll(2)));
         drop(first);
         assert_eq!(full(&connection_limits.take(ip("192.0.2.3"))), None);
         drop(second);
-        let taken = connection_limits.lock();
-        assert!(taken.clients.is_empty() && taken.served == 0 && taken.refused == 0);
+        assert_eq!((connection_limits.taken(), connection_limits.refused.held()), (0, 0));
     }
 
     #[test]
     fn one_client_does_not_take_all_connections() {
         let connection_limits = mk_limits(10, 2);
         let _held = [connection_limits.take(ip("192.0.2.1")), connection_limits.take(ip("::ffff:192.0.2.1"))];
-        assert_eq!(full(&connection_limits.take(ip("192.0.2.1"))), Some(Full::OfClient));
+        assert_eq!(full(&connection_limits.take(ip("192.0.2.1"))), Some(Full::OfOne(2)));
         assert_eq!(full(&connection_limits.take(ip("192.0.2.2"))), None);
         let _held = [connection_limits.take(ip("2001:db8::1")), connection_limits.take(ip("2001:db8::2"))];
         assert_eq!(
             full(&connection_limits.take(ip("2001:db8::ffff:0:0:1"))),
-            Some(Full::OfClient),
+            Some(Full::OfOne(2)),
             "the same 64 bits"
         );
         assert_eq!(full(&connection_limits.take(ip("2001:db8:0:1::1"))), None);
     }
 
     #[test]
-    fn only_some_are_told_that_there_is_no_seat() {
+    fn only_some_are_told_that_there_is_no_permit() {
         let connection_limits = mk_limits(0, 1);
         let refused: Vec<_> =
             (0..REFUSED_AT_A_TIME).map(|_| connection_limits.take(ip("192.0.2.1"))).collect();
         assert!(
-            refused.iter().all(|permit| permit.as_ref().is_ok_and(|permit| permit.full == Some(Full::All)))
+            refused
+                .iter()
+                .all(|permit| permit.as_ref().is_ok_and(|permit| permit.full == Some(Full::InAll(0))))
         );
-        assert!(connection_limits.take(ip("192.0.2.1")).is_err_and(|full| full == Full::All));
+        assert!(connection_limits.take(ip("192.0.2.1")).is_err_and(|full| full == Full::InAll(0)));
         drop(refused);
         assert!(connection_limits.take(ip("192.0.2.1")).is_ok());
     }

@@ -39,10 +39,11 @@ use tower_service::Service;
 use crate::{
     guard::{HEADER_COUNT_LIMIT, Local, accompany},
     log_limit::LogLimit,
+    share::Full,
     tls::{self, Tls},
 };
 pub(crate) use connection_limits::ConnectionLimits;
-use connection_limits::{Full, Permit};
+use connection_limits::{Permit, reason};
 use multiplex::{Answers, Tasks};
 use write_timeout::WriteTimeout;
 
@@ -158,9 +159,9 @@ pub(crate) async fn serve(
         let permit = server.connection_limits.take(peer.ip());
         let full = permit.as_ref().map_or_else(|full| Some(*full), |permit| permit.full);
         if let Some(full) = full
-            && let Some(suppressed) = log.admit(full.reason())
+            && let Some(suppressed) = log.admit(reason(full))
         {
-            tracing::warn!(client = %peer.ip(), suppressed, "a connection was refused: {}", full.reason());
+            tracing::warn!(client = %peer.ip(), suppressed, "a connection was refused: {}", reason(full));
         }
         if let Ok(permit) = permit {
             connections.spawn(Arc::clone(&server).receive(stream, peer, permit));
@@ -293,7 +294,7 @@ fn tell(peer: SocketAddr, ended: hyper::Result<()>) {
 
 /// 503 for somebody without a permit.
 fn refusal(full: Full) -> Response<Body> {
-    let status = Status::service_unavailable(full.reason()).with_retry_after(10);
+    let status = Status::service_unavailable(reason(full)).with_retry_after(10);
     let mut response = Response::new(Body::from(serde_json::to_string(&status).unwrap_or_default()));
     *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();

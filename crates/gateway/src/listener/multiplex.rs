@@ -70,7 +70,7 @@ impl Answers {
         state.next += 1;
         let reset = RESET.try_with(CancellationToken::clone).unwrap_or_default();
         state.open.insert(id, Offer { since: None, reset });
-        Open { answers: Arc::clone(self), id, _seat: permit }
+        Open { answers: Arc::clone(self), id, _permit: permit }
     }
 
     /// Resets the answers that nobody takes. Ends when the connection is to end, because nothing is asked for.
@@ -96,7 +96,7 @@ impl Answers {
 pub(super) struct Open {
     answers: Arc<Answers>,
     id: u64,
-    _seat: Permit,
+    _permit: Permit,
 }
 
 impl Open {

@@ -87,7 +87,7 @@ pub(super) struct Live {
     gathered_until: Instant,
     /// Why everything is to be told again, if so.
     reset: Option<&'static str>,
-    _ticket: Share,
+    _share: Share,
 }
 
 enum Phase {
@@ -138,7 +138,7 @@ impl Live {
         if let Some(wanted) = &query.min_version {
             app.wait_for_version(&collection, wanted).await?;
         }
-        let ticket = app.stream(&asker)?;
+        let share = app.stream(&asker)?;
         let form = match (&query.projection, query.table) {
             (Some(projection), _) => Form::Fields(Arc::clone(projection)),
             (None, true) => Form::Row,
@@ -162,7 +162,7 @@ impl Live {
             heard: now,
             gathered_until: now,
             reset: None,
-            _ticket: ticket,
+            _share: share,
         };
         live.begin(last.as_deref()).await;
         Ok(live)

@@ -56,7 +56,7 @@ pub(crate) async fn open(
     // What is asked now counts from now on, however long it takes until there is something to tell.
     let next_check = app.next_check();
     let (collection, visible) = app.open(asker, "watch", served, &query).await?;
-    let ticket = app.stream(asker)?;
+    let share = app.stream(asker)?;
     let presentation = Presentation::new(form, &collection);
     let timeout = options
         .timeout
@@ -82,7 +82,7 @@ pub(crate) async fn open(
         next_check,
         gathered_until: Instant::now(),
         ended: false,
-        _ticket: ticket,
+        _share: share,
     };
     watch.begin(&options).await?;
     let pieces = stream::unfold(watch, |mut watch| async move {
@@ -114,7 +114,7 @@ struct Watch {
     next_check: Instant,
     gathered_until: Instant,
     ended: bool,
-    _ticket: Share,
+    _share: Share,
 }
 
 impl Watch {
