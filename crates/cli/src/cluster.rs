@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
 use informer::source::{SourceError, WireOptions};
 use informer_apiserver::{ApiServer, DemoCluster};
 use jiff::Timestamp;
@@ -18,6 +19,18 @@ use crate::{demo::keep_in_motion, failure::Failure};
 
 /// The demo cluster is always the same.
 const DEMO_SEED: u64 = 1;
+
+/// Which cluster a user means.
+#[derive(Args)]
+pub(crate) struct ClusterOptions {
+    /// The kubeconfig file; by default those in $KUBECONFIG, then ~/.kube/config, then the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig, if not the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
 
 /// A cluster that can be asked.
 pub(crate) struct Cluster {
@@ -32,14 +45,15 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// The cluster that a kubeconfig names, or the one in whose pod this runs.
-    pub(crate) async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self> {
-        Self::configured(kubeconfig, context).await?.ok_or_else(|| {
+    pub(crate) async fn connect(options: &ClusterOptions) -> Result<Self> {
+        Self::configured(options).await?.ok_or_else(|| {
             anyhow!("no cluster found: looked for {}; to try it without a cluster, add --demo", places())
         })
     }
 
     /// The same; none if nothing names a cluster.
-    pub(crate) async fn configured(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Option<Self>> {
+    pub(crate) async fn configured(options: &ClusterOptions) -> Result<Option<Self>> {
+        let (kubeconfig, context) = (options.kubeconfig.as_deref(), options.context.as_deref());
         let mut config = match read_kubeconfig(kubeconfig)? {
             Some((kubeconfig, files)) => from_kubeconfig(kubeconfig, &files, context).await?,
             None if env::var_os("KUBERNETES_SERVICE_HOST").is_some() && context.is_none() => {

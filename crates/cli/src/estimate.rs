@@ -8,7 +8,6 @@ use std::{
     collections::HashSet,
     fmt::Write as _,
     io::{self, Write},
-    path::PathBuf,
     time::Duration,
 };
 
@@ -30,7 +29,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, ClusterOptions},
     failure::Failure,
     flags, logging,
     signal::interrupt,
@@ -91,13 +90,8 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Table)]
     output: Form,
 
-    /// The kubeconfig file; by default those in $KUBECONFIG, then ~/.kube/config, then the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig, if not the current one
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOptions,
 
     /// Look at a made-up cluster inside this process
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
@@ -145,7 +139,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     logging::begin(0, logging::WITHOUT_INFORMERS);
     let cluster = match options.demo {
         true => Cluster::demo(DEMO_PODS, 0.0)?,
-        false => Cluster::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?,
+        false => Cluster::connect(&options.cluster).await?,
     };
     let estimate = tokio::select! {
         estimate = estimate(&options, &cluster) => estimate?,
@@ -172,10 +166,10 @@ async fn estimate(options: &Options, cluster: &Cluster) -> Result<Estimate> {
     let catalog = asked.map_err(|_| failed(Failure::unanswered(ANSWER)))?;
     let catalog = catalog.map_err(|error| failed(Failure::from(&error)))?;
     let mut chosen: Vec<&ServedResource> = match &options.resources[..] {
-        [] => everything(&catalog.resources),
+        [] => catalog.resources.iter().filter(|served| can_be_cached(served)).collect(),
         named => named.iter().map(|name| catalog.find(name)).collect::<Result<_, _>>()?,
     };
-    // One resource has several names.
+    // One resource has several names and versions. Of the versions of a group the preferred one comes first.
     let mut seen = HashSet::new();
     chosen.retain(|served| seen.insert(served.name()));
     let mut estimate = Estimate { resources: Vec::new(), sum: Cost::default(), missing: Vec::new() };
@@ -195,16 +189,10 @@ async fn estimate(options: &Options, cluster: &Cluster) -> Result<Estimate> {
     Ok(estimate)
 }
 
-/// All resources that informers can hold, each once.
-fn everything(served: &[ServedResource]) -> Vec<&ServedResource> {
-    let mut seen = HashSet::new();
-    let can = |served: &ServedResource, verb: &str| served.verbs.iter().any(|other| other == verb);
-    let mut first = |api: &kube::core::ApiResource| {
-        // Of the versions of a group the preferred one comes first.
-        !SECOND_VIEWS.contains(&(&*api.group, &*api.plural))
-            && seen.insert((api.group.clone(), api.plural.clone()))
-    };
-    served.iter().filter(|served| can(served, "list") && can(served, "watch") && first(&served.api)).collect()
+/// Whether informers can hold a resource, and it is not a second view of another one.
+fn can_be_cached(served: &ServedResource) -> bool {
+    let can = |verb: &str| served.verbs.iter().any(|other| other == verb);
+    can("list") && can("watch") && !SECOND_VIEWS.contains(&(&*served.api.group, &*served.api.plural))
 }
 
 /// Reads a sample of a resource.

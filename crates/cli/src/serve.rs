@@ -15,7 +15,7 @@ use informer_model::ResourceArg;
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
-    cluster::{Cluster, places},
+    cluster::{Cluster, ClusterOptions, places},
     failure::Failure,
     flags, logging,
     signal::interrupt,
@@ -65,13 +65,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = flags::resource)]
     preload: Vec<ResourceArg>,
 
-    /// The kubeconfig file; by default those in $KUBECONFIG, then ~/.kube/config, then the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig, if not the current one
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOptions,
 
     /// Only this namespace, and objects that are in none; may be given several times
     #[arg(short, long, value_name = "NAME", value_parser = flags::namespace, conflicts_with = "all_namespaces")]
@@ -160,9 +155,7 @@ async fn cluster(options: &Options) -> Result<Cluster> {
     if options.demo {
         return Cluster::demo(options.demo_pods, DEMO_CHURN);
     }
-    if let Some(cluster) =
-        Cluster::configured(options.kubeconfig.as_deref(), options.context.as_deref()).await?
-    {
+    if let Some(cluster) = Cluster::configured(&options.cluster).await? {
         return Ok(cluster);
     }
     if matches!(options.auth, AuthChoice::Kubernetes) {

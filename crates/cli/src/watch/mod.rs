@@ -12,7 +12,7 @@ pub(crate) mod progress;
 mod sink;
 mod teller;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
@@ -25,7 +25,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use self::{output::Form, progress::Progress, sink::Sink, teller::Teller};
-use crate::{cluster::Cluster, failure::Failure, flags, logging, signal::interrupt};
+use crate::{
+    cluster::{Cluster, ClusterOptions},
+    failure::Failure,
+    flags, logging,
+    signal::interrupt,
+};
 
 /// The demo cluster has so many pods,
 const DEMO_PODS: usize = 60;
@@ -98,13 +103,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PERIOD", value_parser = flags::resync, default_value = "0", hide_default_value = true)]
     resync: Duration,
 
-    /// The kubeconfig file; by default those in $KUBECONFIG, then ~/.kube/config, then the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig, if not the current one
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOptions,
 
     /// Watch a made-up cluster inside this process, all namespaces unless one is named
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
@@ -125,7 +125,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     // Signals keep their usual meaning until a program that logs the user in has ended.
     let cluster = match options.demo {
         true => Cluster::demo(DEMO_PODS, DEMO_CHURN)?,
-        false => Cluster::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?,
+        false => Cluster::connect(&options.cluster).await?,
     };
     let (stop, interrupted) = (CancellationToken::new(), interrupt());
     let watching = watch(&options, &cluster, &stop);
