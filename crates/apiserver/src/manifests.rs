@@ -80,7 +80,7 @@ fn unpack(document: usize, mut value: Value, objects: &mut Vec<(usize, Value)>) 
 fn parse(manifest: &str) -> Result<Vec<Value>, LoadError> {
     let manifest = manifest.trim_start_matches('\u{feff}');
     let failed = |e: &dyn std::fmt::Display| LoadError::Parse(e.to_string());
-    let yaml = || serde_saphyr::from_multiple_with_options(manifest, yaml_options());
+    let yaml = || reading_yaml(|options| serde_saphyr::from_multiple_with_options(manifest, options));
     if !manifest.trim_start().starts_with('{') {
         return yaml().map_err(|e| failed(&e));
     }
@@ -90,10 +90,13 @@ fn parse(manifest: &str) -> Result<Vec<Value>, LoadError> {
     json.or_else(|e| yaml().map_err(|_| failed(&e)))
 }
 
-/// How kubectl reads YAML, with room for whole clusters: what is limited is what could exhaust the stack, or
-/// the memory by few bytes.
-pub(crate) fn yaml_options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
+/// What the deepest document takes of a stack: 20 KB for each level in a program that is not optimised.
+const YAML_STACK: usize = 4 << 20;
+
+/// Reads YAML as kubectl does, with room for whole clusters: what is limited is what could exhaust the memory by few bytes,
+/// and the depth, for which there is stack enough on any thread.
+pub(crate) fn reading_yaml<T>(read: impl FnOnce(serde_saphyr::Options) -> T) -> T {
+    let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_documents: usize::MAX,
             max_events: usize::MAX,
@@ -103,5 +106,6 @@ pub(crate) fn yaml_options() -> serde_saphyr::Options {
         },
         legacy_octal_numbers: true,
         with_snippet: false,
-    }
+    };
+    stacker::maybe_grow(YAML_STACK, YAML_STACK, || read(options))
 }

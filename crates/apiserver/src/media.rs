@@ -24,7 +24,7 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> Result<Value, Status> 
         None | Some("application/json" | "text/json") => serde_json::from_slice(body)
             .map_err(|e| Status::bad_request(format!("the body of the request is not valid JSON: {e}")))?,
         Some("application/yaml" | "application/x-yaml" | "text/yaml") => {
-            serde_saphyr::from_slice_with_options(body, manifests::yaml_options())
+            manifests::reading_yaml(|options| serde_saphyr::from_slice_with_options(body, options))
                 .map_err(|e| Status::bad_request(format!("the body of the request is not valid YAML: {e}")))?
         }
         Some(PROTOBUF) => decode_protobuf(body).map_err(|e| {

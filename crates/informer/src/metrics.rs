@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use informer_model::{GroupVersionResource, ResourceVersion};
+
 use crate::panic_message;
 #[cfg(feature = "controller")]
 use crate::workqueue;
@@ -59,6 +61,10 @@ pub(crate) fn guarded(name: &str, tell: impl FnOnce()) {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Levels {
+    /// Which resource of an API the cache has, where its source says so.
+    pub resource: Option<GroupVersionResource>,
+    /// The version that the whole cache has reached; unset before the first list.
+    pub version: ResourceVersion,
     /// Objects in the cache.
     pub objects: usize,
     /// What they took on the wire, in bytes.
@@ -120,6 +126,8 @@ pub enum Measurement<'a> {
         updated: usize,
         /// Objects that are gone.
         deleted: usize,
+        /// From taking the batch to having it in the cache, and before every handler. Handlers take their own time.
+        took: Duration,
     },
     /// Something in a watch had no business there and was skipped.
     Skipped,

@@ -2,8 +2,10 @@
 //!
 //! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
 //! name of the informer that was measured. All names begin with `informer_`. When an informer stops, its gauges go;
-//! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`.
+//! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`. Series that client-go
+//! has too have its names, meanings and labels: `name`, `group`, `version` and `resource`.
 
+mod gauges;
 mod queues;
 
 use std::{
@@ -26,7 +28,10 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
-use self::queues::Queues;
+use self::{
+    gauges::{Gauges, OfResource},
+    queues::{Queues, WorkBuckets},
+};
 use crate::{
     metrics::{Levels, Measurement, Metrics, Probe},
     workqueue,
@@ -61,6 +66,7 @@ pub struct PrometheusMetrics {
     skipped: Count<OfInformer>,
     quarantined: Level<OfInformer>,
     gauges: Gauges,
+    processing: Family<OfResource, Histogram, WorkBuckets>,
     handler_panics: Count<OfHandler>,
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
     queues: Queues,
@@ -138,68 +144,6 @@ impl Collector for LastEvents {
     }
 }
 
-/// Informers whose gauges are read at the time of a scrape.
-#[derive(Debug, Clone, Default)]
-struct Gauges(Arc<Mutex<Vec<Named>>>);
-
-/// An informer's name, and whom to ask.
-type Named = (String, Probe<Levels>);
-
-impl Gauges {
-    fn lock(&self) -> MutexGuard<'_, Vec<Named>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What all informers hold that run. Those of one name, and handlers of one name, are one.
-    fn read(&self) -> (BTreeMap<String, Levels>, BTreeMap<(String, String), usize>) {
-        let (mut levels, mut handlers) = (BTreeMap::<String, Levels>::new(), BTreeMap::new());
-        self.lock().retain(|(name, probe)| {
-            let Some(now) = probe.ask() else { return false };
-            let sum = levels.entry(name.clone()).or_default();
-            sum.objects += now.objects;
-            sum.bytes += now.bytes;
-            sum.queued += now.queued;
-            for (handler, pending) in now.handlers {
-                *handlers.entry((name.clone(), handler)).or_default() += pending;
-            }
-            true
-        });
-        (levels, handlers)
-    }
-}
-
-impl Collector for Gauges {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (levels, handlers) = self.read();
-        if levels.is_empty() {
-            return Ok(());
-        }
-        let mut gauge = |name, help, unit, read: fn(&Levels) -> u64| -> fmt::Result {
-            let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-            for (informer, levels) in &levels {
-                let labels = [("informer", informer.as_str())];
-                ConstGauge::new(read(levels)).encode(family.encode_family(&labels)?)?;
-            }
-            Ok(())
-        };
-        let help = "Entries that wait between the server and the cache.";
-        gauge("queue_depth", help, None, |levels| levels.queued as u64)?;
-        gauge("store_objects", "Objects in the cache.", None, |levels| levels.objects as u64)?;
-        let help = "What the objects in the cache took on the wire.";
-        gauge("store", help, Some(&Unit::Bytes), |levels| levels.bytes)?;
-        if handlers.is_empty() {
-            return Ok(());
-        }
-        let help = "Events that wait for a handler.";
-        let mut family = encoder.encode_descriptor("handler_pending", help, None, MetricType::Gauge)?;
-        for ((informer, handler), pending) in &handlers {
-            let labels = [("informer", informer.as_str()), ("handler", handler.as_str())];
-            ConstGauge::new(*pending as u64).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-}
-
 impl PrometheusMetrics {
     /// Registers all series. The registry adds its own prefix, if it has one.
     pub fn new(registry: &mut Registry) -> Self {
@@ -253,6 +197,13 @@ impl PrometheusMetrics {
                 Family::default(),
             ),
             gauges,
+            processing: add_with_unit(
+                registry,
+                "processing_latency",
+                "Time from taking changes out of the queue to having them in the cache",
+                Unit::Seconds,
+                Family::new_with_constructor(WorkBuckets),
+            ),
             handler_panics: add(registry, "handler_panics", "Panics of a handler", Family::default()),
             sync_duration: add_with_unit(
                 registry,
@@ -325,8 +276,9 @@ impl Metrics for PrometheusMetrics {
             }
             Measurement::WatchOpened => count(&self.watches),
             Measurement::WatchFailed => count(&self.watch_failures),
-            Measurement::Applied { added, updated, deleted } => {
+            Measurement::Applied { added, updated, deleted, took } => {
                 self.applied(informer, [("added", added), ("updated", updated), ("deleted", deleted)]);
+                self.processing.get_or_create(&self.gauges.labels_of(informer)).observe(took.as_secs_f64());
             }
             Measurement::Skipped => count(&self.skipped),
             Measurement::Quarantined(objects) => set(&self.quarantined, objects as u64),
@@ -348,7 +300,7 @@ impl Metrics for PrometheusMetrics {
     }
 
     fn informer(&self, name: &str, probe: Probe<Levels>) {
-        self.gauges.lock().push((name.to_owned(), probe));
+        self.gauges.watch(name, probe);
     }
 
     fn queue(&self, name: &str, probe: workqueue::QueueProbe) {

@@ -38,7 +38,7 @@ struct OfQueue {
 
 /// Powers of ten, from ten nanoseconds to ten seconds.
 #[derive(Debug, Clone)]
-struct WorkBuckets;
+pub(super) struct WorkBuckets;
 
 impl MetricConstructor<Histogram> for WorkBuckets {
     fn new_metric(&self) -> Histogram {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use informer_model::GroupVersionResource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ pub(super) struct Controller<K: Send + Sync + 'static> {
 
 /// Where to look for what the informer holds.
 struct Gauges<K> {
+    resource: Option<GroupVersionResource>,
     store: Store<K>,
     queues: Vec<PipelineQueue<K>>,
     members: Members<K>,
@@ -42,6 +44,8 @@ struct Gauges<K> {
 impl<K: Send + Sync + 'static> Gauges<K> {
     fn read(&self) -> Levels {
         Levels {
+            resource: self.resource.clone(),
+            version: self.store.resource_version(),
             objects: self.store.len(),
             bytes: self.store.wire_bytes(),
             queued: self.queues.iter().map(PipelineQueue::len).sum(),
@@ -63,13 +67,14 @@ impl<K: Send + Sync + 'static> Controller<K> {
         if monitor.metrics().is_some() {
             plan.writer.count_wire_bytes();
         }
+        let resource = plan.config.sources.first().and_then(|source| source.resource());
         let pipelines =
             Pipelines::start(plan.config, store.clone(), Arc::clone(&monitor), stop.child_token());
         let name = monitor.name().to_owned();
         let processor = Processor::new(Arc::clone(&joining), plan.resync, name, monitor.metrics().cloned());
         let gauges = monitor.metrics().map(|metrics| {
             let (store, queues, members) = (store.clone(), pipelines.queues(), processor.members());
-            let gauges = Arc::new(Gauges { store, queues, members });
+            let gauges = Arc::new(Gauges { resource, store, queues, members });
             let asked = Arc::downgrade(&gauges);
             let probe = Probe::new(move || Some(asked.upgrade()?.read()));
             metrics::guarded(monitor.name(), || metrics.informer(monitor.name(), probe));
@@ -135,6 +140,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
 
     /// First the cache changes, then the handlers hear of it.
     fn apply(&mut self, pipeline: usize, mut batch: PipelineBatch<K>) {
+        let taken = Instant::now();
         let deltas = batch.take();
         let mut notices = Vec::with_capacity(deltas.len());
         let (mut added, mut updated, mut deleted) = (0, 0, 0);
@@ -155,6 +161,6 @@ impl<K: Send + Sync + 'static> Controller<K> {
             self.processor.initial_list_done();
             self.monitor.synced(self.store.len());
         }
-        self.monitor.measure(Measurement::Applied { added, updated, deleted });
+        self.monitor.measure(Measurement::Applied { added, updated, deleted, took: taken.elapsed() });
     }
 }

@@ -20,7 +20,9 @@ use ::kube::{
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{HeaderValue, Request, StatusCode, header};
-use informer_model::{BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, Selector, qualified_name};
+use informer_model::{
+    BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, GroupVersionResource, Selector, qualified_name,
+};
 use serde::de::DeserializeOwned;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
@@ -200,6 +202,11 @@ where
 {
     fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
+    }
+
+    fn resource(&self) -> Option<GroupVersionResource> {
+        let kind = &self.kind;
+        GroupVersionResource::new(&K::group(kind), &K::version(kind), &K::plural(kind)).ok()
     }
 
     fn description(&self) -> String {

@@ -12,7 +12,7 @@ mod memory;
 use std::time::Duration;
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use informer_model::{ObjectKey, ResourceVersion, Status};
+use informer_model::{GroupVersionResource, ObjectKey, ResourceVersion, Status};
 
 use crate::Object;
 pub use crate::request::SourceError;
@@ -45,6 +45,11 @@ pub use memory::{MemorySource, Request};
 pub trait ListWatch<K>: Send + Sync + 'static {
     /// The one namespace in which all objects of this source lie; `None` for all, or for a kind without.
     fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    /// Which resource of an API is listed; `None` if it is none. Measurements carry it.
+    fn resource(&self) -> Option<GroupVersionResource> {
         None
     }
 

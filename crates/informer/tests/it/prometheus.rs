@@ -32,13 +32,14 @@ async fn every_measurement_has_its_lines_with_informer_and_unit() {
     let metrics = PrometheusMetrics::new(&mut registry);
     assert_eq!(scrape(&registry), "# EOF\n", "what was never measured is not said");
     let took = Duration::from_millis(1_500);
+    metrics.informer("pods", holding(3, &[("index", 5)]));
     for measurement in [
         Measurement::Listed { objects: 3, took },
         Measurement::ListFailed,
         Measurement::Relist { cause: "version expired" },
         Measurement::WatchOpened,
         Measurement::WatchFailed,
-        Measurement::Applied { added: 3, updated: 2, deleted: 0 },
+        Measurement::Applied { added: 3, updated: 2, deleted: 0, took },
         Measurement::Skipped,
         Measurement::Quarantined(1),
         Measurement::HandlerPanicked { handler: "index" },
@@ -46,7 +47,6 @@ async fn every_measurement_has_its_lines_with_informer_and_unit() {
     ] {
         metrics.record("pods", measurement);
     }
-    metrics.informer("pods", holding(3, &[("index", 5)]));
     tokio::time::advance(Duration::from_millis(2_500)).await;
     let text = scrape(&registry);
     let events = "informer_events_total";
@@ -56,7 +56,9 @@ async fn every_measurement_has_its_lines_with_informer_and_unit() {
         r#"informer_events_total{informer="pods",change="updated"} 2"#,
     ];
     assert_eq!(lines(&text, events), expected);
-    let others: Vec<&str> = text.lines().filter(|line| !line.starts_with(events)).collect();
+    let buckets = "informer_processing_latency_seconds_bucket";
+    let others: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with(events) && !line.starts_with(buckets)).collect();
     assert_eq!(others, EXPECTED.lines().collect::<Vec<_>>());
 }
 
@@ -105,6 +107,11 @@ informer_skipped_total{informer="pods"} 1
 # HELP informer_quarantined_objects Objects that exist but cannot be used.
 # TYPE informer_quarantined_objects gauge
 informer_quarantined_objects{informer="pods"} 1
+# HELP informer_processing_latency_seconds Time from taking changes out of the queue to having them in the cache.
+# TYPE informer_processing_latency_seconds histogram
+# UNIT informer_processing_latency_seconds seconds
+informer_processing_latency_seconds_sum{name="pods",group="",version="v1",resource="pods"} 1.5
+informer_processing_latency_seconds_count{name="pods",group="",version="v1",resource="pods"} 1
 # HELP informer_handler_panics Panics of a handler.
 # TYPE informer_handler_panics counter
 informer_handler_panics_total{informer="pods",handler="index"} 1
@@ -116,9 +123,12 @@ informer_sync_duration_seconds{informer="pods"} 1.5
 # TYPE informer_last_event_age_seconds gauge
 # UNIT informer_last_event_age_seconds seconds
 informer_last_event_age_seconds{informer="pods"} 2.5
-# HELP informer_queue_depth Entries that wait between the server and the cache.
-# TYPE informer_queue_depth gauge
-informer_queue_depth{informer="pods"} 7
+# HELP informer_queued_items Entries that wait between the server and the cache.
+# TYPE informer_queued_items gauge
+informer_queued_items{name="pods",group="",version="v1",resource="pods"} 7
+# HELP informer_store_resource_version The last 15 digits of the version that the cache has reached.
+# TYPE informer_store_resource_version gauge
+informer_store_resource_version{name="pods",group="",version="v1",resource="pods"} 345678901234567
 # HELP informer_store_objects Objects in the cache.
 # TYPE informer_store_objects gauge
 informer_store_objects{informer="pods"} 3
@@ -136,6 +146,8 @@ informer_handler_pending{informer="pods",handler="index"} 5
 fn holding(objects: usize, handlers: &[(&str, usize)]) -> Probe<Levels> {
     let mut levels = Levels::default();
     (levels.objects, levels.bytes, levels.queued) = (objects, objects as u64 * 1024, 7);
+    levels.resource = "v1/pods".parse().ok();
+    levels.version = "9012345678901234567".into();
     levels.handlers = handlers.iter().map(|(name, pending)| ((*name).to_owned(), *pending)).collect();
     Probe::new(move || Some(levels.clone()))
 }
@@ -166,7 +178,13 @@ async fn gauges_say_what_is_so_when_they_are_read_whether_or_not_anything_happen
     drop(go);
     registration.wait_until_synced(Duration::MAX).await.unwrap();
     assert_eq!(gauge("handler_pending"), r#"informer_handler_pending{informer="maps",handler="slow"} 0"#);
-    assert_eq!(gauge("queue_depth"), r#"informer_queue_depth{informer="maps"} 0"#);
+    let of_maps = r#"{name="maps",group="",version="",resource=""}"#;
+    assert_eq!(gauge("queued_items"), format!("informer_queued_items{of_maps} 0"), "memory has no resource");
+    let version = maps.store().resource_version();
+    assert_eq!(
+        gauge("store_resource_version"),
+        format!("informer_store_resource_version{of_maps} {version}")
+    );
     registration.remove().await.unwrap();
     assert_eq!(gauge("handler_pending"), "", "nothing is said of a handler that was removed");
     maps.stop().await.unwrap();
@@ -202,7 +220,7 @@ async fn informers_and_handlers_have_lines_of_their_own() {
 async fn the_age_of_the_last_event_grows_until_there_is_another() {
     let mut registry = Registry::with_prefix("shop");
     let metrics = PrometheusMetrics::new(&mut registry);
-    let applied = |added| Measurement::Applied { added, updated: 0, deleted: 0 };
+    let applied = |added| Measurement::Applied { added, updated: 0, deleted: 0, took: Duration::ZERO };
     let age = |registry: &Registry| lines(&scrape(registry), "shop_informer_last_event_age_seconds{");
     metrics.record("pods", applied(0));
     assert!(age(&registry).is_empty(), "a batch without changes is no event");
@@ -239,7 +257,7 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
     for informer in ["pods", "nodes"] {
         for measurement in [
             Measurement::Listed { objects: 3, took },
-            Measurement::Applied { added: 3, updated: 0, deleted: 0 },
+            Measurement::Applied { added: 3, updated: 0, deleted: 0, took },
             Measurement::Quarantined(1),
             Measurement::Synced { took },
         ] {
@@ -254,7 +272,9 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
     metrics.record("pods", Measurement::Stopped);
     let text = scrape(&registry);
     let names = |of: &str| {
-        let lines = text.lines().filter(|line| line.contains(&format!("informer=\"{of}\"")));
+        let lines = text.lines().filter(|line| {
+            line.contains(&format!("informer=\"{of}\"")) || line.contains(&format!("{{name=\"{of}\""))
+        });
         lines.map(|line| line.split('{').next().unwrap_or_default().to_owned()).collect::<BTreeSet<_>>()
     };
     let (gone, left): (Vec<_>, Vec<_>) =
@@ -264,14 +284,17 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
         "informer_last_event_age_seconds",
         "informer_list_objects",
         "informer_quarantined_objects",
-        "informer_queue_depth",
+        "informer_queued_items",
         "informer_store_bytes",
         "informer_store_objects",
+        "informer_store_resource_version",
         "informer_sync_duration_seconds",
     ];
     assert_eq!(gone, gauges);
     assert!(
-        left.iter().all(|name| name.ends_with("_total") || name.contains("_duration_seconds_")),
+        left.iter().all(|name| ["_total", "_duration_seconds_", "_latency_seconds_"]
+            .iter()
+            .any(|of| name.contains(of))),
         "{left:?}"
     );
 }
