@@ -150,8 +150,8 @@ fn the_metrics_of_the_guide_are_those_of_the_source() {
     let told: BTreeSet<&str> = rows.filter(|name| is_metric(name)).collect();
     let told_as_in_source: BTreeSet<&str> = told.iter().map(|metric| name_in_source(metric)).collect();
 
-    let library =
-        ["prometheus.rs", "prometheus/gauges.rs", "prometheus/queues.rs"].map(|file| root().join("crates/informer/src").join(file));
+    let library = ["prometheus.rs", "prometheus/gauges.rs", "prometheus/queues.rs"]
+        .map(|file| root().join("crates/informer/src").join(file));
     let library = library.map(|file| read(&file));
     let gateway = ["metrics.rs", "process.rs"].map(|file| root().join("crates/gateway/src").join(file));
     let gateway = gateway.map(|file| read(&file));

@@ -244,9 +244,9 @@ fn a_full_queue_takes_no_new_events_but_counts_repetitions() {
 }
 
 #[test]
-fn a_million_different_events_take_no_more_room_than_a_few_thousand() {
+fn very_many_different_events_take_no_more_room_than_a_few_thousand() {
     let mut stage = Stage::new(Limits::default());
-    for object in 0..1_000_000 {
+    for object in 0..200_000 {
         let happening = mk(object, object);
         assert_eq!(stage.observe(happening), Verdict::Queued);
         // One that repeats has last words when it is forgotten.
@@ -263,8 +263,8 @@ fn a_million_different_events_take_no_more_room_than_a_few_thousand() {
     for kept in [series.len(), tracked.len(), similar.len(), allowances.len(), due.len(), outbox.len()] {
         assert!(kept <= 4_096, "{kept}");
     }
-    assert_eq!(stats.sent, 1_000_000);
-    assert_eq!(stats.aggregated + stats.waiting(), 333_334);
+    assert_eq!(stats.sent, 200_000);
+    assert_eq!(stats.aggregated + stats.waiting(), 66_667);
 }
 
 #[test]

@@ -9,5 +9,6 @@ mod problems;
 mod rules;
 mod simulation;
 mod stage;
+mod standby;
 mod terms;
 mod world;
