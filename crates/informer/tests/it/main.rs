@@ -7,6 +7,7 @@ mod dynamic;
 mod events;
 mod factory;
 mod faults;
+mod fuzz_corpus;
 mod informer;
 mod kube_source;
 mod leader;
