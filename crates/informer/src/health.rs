@@ -20,6 +20,8 @@ pub struct Health {
     pub synced: bool,
     /// How many objects are in the cache.
     pub objects: usize,
+    /// What they took on the wire, in bytes, if the informer has [metrics](crate::metrics) and so counts them.
+    pub bytes: Option<u64>,
     /// How many objects came that could not be used.
     pub quarantined: usize,
     /// Each source of it: one, unless it covers a list of namespaces.
@@ -269,6 +271,7 @@ mod tests {
             life: Life::Running,
             synced: false,
             objects: 0,
+            bytes: None,
             quarantined: 0,
             sources: vec![source],
         };

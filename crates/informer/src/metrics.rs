@@ -69,6 +69,8 @@ pub struct Levels {
     pub objects: usize,
     /// What they took on the wire, in bytes.
     pub bytes: u64,
+    /// About what its indexes take in memory, in bytes.
+    pub index_bytes: u64,
     /// Entries that wait between the server and the cache.
     pub queued: usize,
     /// Each handler by name, and how many events wait for it.

@@ -360,7 +360,7 @@ impl Monitor {
         };
         let sources = state.pipelines.iter().map(source).collect();
         let quarantined = state.quarantine.len();
-        Health { informer: self.name.clone(), life, synced, objects, quarantined, sources }
+        Health { informer: self.name.clone(), life, synced, objects, bytes: None, quarantined, sources }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

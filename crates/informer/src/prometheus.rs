@@ -6,6 +6,8 @@
 //! has too have its names, meanings and labels: `name`, `group`, `version` and `resource`.
 
 mod gauges;
+#[cfg(feature = "packed")]
+mod packing;
 mod queues;
 
 use std::{
@@ -151,6 +153,8 @@ impl PrometheusMetrics {
         let registry = registry.sub_registry_with_prefix("informer");
         let last_events = LastEvents::default();
         registry.register_collector(Box::new(last_events.clone()));
+        #[cfg(feature = "packed")]
+        registry.register_collector(Box::new(packing::Packing));
         let gauges = Gauges::default();
         registry.register_collector(Box::new(gauges.clone()));
         Self {

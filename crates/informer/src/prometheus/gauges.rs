@@ -81,6 +81,7 @@ impl Gauges {
             let sum = sums.levels.entry(labels.name.clone()).or_default();
             sum.objects += now.objects;
             sum.bytes += now.bytes;
+            sum.index_bytes += now.index_bytes;
             *sums.queued.entry(labels.clone()).or_default() += now.queued as u64;
             if let Some(version) = last_digits(&now.version) {
                 let least = sums.versions.entry(labels.clone()).or_insert(version);
@@ -133,6 +134,8 @@ impl Collector for Gauges {
         gauge("store_objects", "Objects in the cache.", None, |levels| levels.objects as u64)?;
         let help = "What the objects in the cache took on the wire.";
         gauge("store", help, Some(&Unit::Bytes), |levels| levels.bytes)?;
+        let help = "About what indexes take in memory.";
+        gauge("store_index", help, Some(&Unit::Bytes), |levels| levels.index_bytes)?;
         if handlers.is_empty() {
             return Ok(());
         }

@@ -48,6 +48,7 @@ impl<K: Send + Sync + 'static> Gauges<K> {
             version: self.store.resource_version(),
             objects: self.store.len(),
             bytes: self.store.wire_bytes(),
+            index_bytes: self.store.snapshot().index_bytes(),
             queued: self.queues.iter().map(PipelineQueue::len).sum(),
             handlers: self.members.lags(),
         }

@@ -102,6 +102,7 @@ struct Inner<K> {
 impl<K> Inner<K> {
     fn health(&self) -> Health {
         let mut health = self.monitor.health(self.store.len());
+        health.bytes = self.monitor.metrics().map(|_| self.store.wire_bytes());
         if let Some(RunError::Panicked { .. }) = self.failure.get() {
             health.life = Life::Failed;
         }

@@ -12,7 +12,7 @@ use hashbrown::{HashMap, HashSet};
 use informer_model::ObjectKey;
 
 use super::{
-    posting::Posting,
+    posting::{COUNTERS, Posting},
     slab::{Named, Slab, SlabView, Slot},
 };
 use crate::{Object, panic_message};
@@ -86,6 +86,13 @@ impl IndexView {
 
     pub(super) fn count(&self, value: &str) -> usize {
         self.get(value).map_or(0, Posting::len)
+    }
+
+    /// About how many bytes it takes: its values, and who is filed under them.
+    pub(super) fn bytes(&self) -> usize {
+        // An entry is found through a page that has its tag and slot.
+        const ENTRY: usize = 2 * COUNTERS + size_of::<(Entry, Arc<Entry>, u32, Slot)>();
+        self.0.iter().map(|entry| ENTRY + entry.value.len() + entry.slots.bytes()).sum()
     }
 
     /// All values with at least one object, in no order.

@@ -9,6 +9,9 @@ use super::slab::Slot;
 /// Up to so many slots are one sorted array, copied whole; more are a tree.
 const FEW: usize = 128;
 
+/// What an `Arc` takes beside its content.
+pub(super) const COUNTERS: usize = 2 * size_of::<usize>();
+
 /// Most values of most indexes have one object or a few; a few values have half of the cluster.
 #[derive(Clone)]
 pub(super) enum Posting {
@@ -34,6 +37,16 @@ impl Posting {
             Self::One(_) => 1,
             Self::Few(slots) => slots.len(),
             Self::Many(slots) => slots.len(),
+        }
+    }
+
+    /// About how many bytes they take beside the posting itself.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::One(_) => 0,
+            Self::Few(slots) => COUNTERS + size_of_val(&**slots),
+            // Nodes of a tree are between half full and full.
+            Self::Many(slots) => slots.len() * size_of::<Slot>() * 3 / 2,
         }
     }
 

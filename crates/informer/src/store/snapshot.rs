@@ -68,6 +68,16 @@ impl<K> Snapshot<K> {
         self.iter().map(|object| object.wire_bytes() as u64).sum()
     }
 
+    /// About how many bytes the indexes take, in memory: those by namespace and label, and those that were added. It looks at each
+    /// of their values.
+    pub fn index_bytes(&self) -> u64 {
+        let View { namespaces, labels, user, .. } = &*self.0;
+        // Of each object an index of a user remembers where it is filed.
+        let filed = self.len() * size_of::<Slot>();
+        let user: usize = user.iter().map(|(_, index)| index.bytes() + filed).sum();
+        (namespaces.bytes() + labels.bytes() + user) as u64
+    }
+
     /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{
-    Handler, PrometheusMetrics, SharedInformer,
+    DynamicObject, Handler, Packed, PrometheusMetrics, RawObject, SharedInformer,
     controller::Controller,
     metrics::{Levels, Measurement, Metrics, Probe},
     source::MemorySource,
@@ -30,7 +30,11 @@ fn lines(text: &str, beginning: &str) -> Vec<String> {
 async fn every_measurement_has_its_lines_with_informer_and_unit() {
     let mut registry = Registry::default();
     let metrics = PrometheusMetrics::new(&mut registry);
-    assert_eq!(scrape(&registry), "# EOF\n", "what was never measured is not said");
+    assert_eq!(
+        lines(&scrape(&registry), "informer_store"),
+        Vec::<String>::new(),
+        "what was never measured is not said"
+    );
     let took = Duration::from_millis(1_500);
     metrics.informer("pods", holding(3, &[("index", 5)]));
     for measurement in [
@@ -57,8 +61,13 @@ async fn every_measurement_has_its_lines_with_informer_and_unit() {
     ];
     assert_eq!(lines(&text, events), expected);
     let buckets = "informer_processing_latency_seconds_bucket";
-    let others: Vec<&str> =
-        text.lines().filter(|line| !line.starts_with(events) && !line.starts_with(buckets)).collect();
+    // Other tests of this process may pack objects meanwhile.
+    let elsewhere =
+        |line: &str| ["informer_packed_", "informer_dictionary_"].iter().any(|name| line.contains(name));
+    let others: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(events) && !line.starts_with(buckets) && !elsewhere(line))
+        .collect();
     assert_eq!(others, EXPECTED.lines().collect::<Vec<_>>());
 }
 
@@ -136,6 +145,10 @@ informer_store_objects{informer="pods"} 3
 # TYPE informer_store_bytes gauge
 # UNIT informer_store_bytes bytes
 informer_store_bytes{informer="pods"} 3072
+# HELP informer_store_index_bytes About what indexes take in memory.
+# TYPE informer_store_index_bytes gauge
+# UNIT informer_store_index_bytes bytes
+informer_store_index_bytes{informer="pods"} 512
 # HELP informer_handler_pending Events that wait for a handler.
 # TYPE informer_handler_pending gauge
 informer_handler_pending{informer="pods",handler="index"} 5
@@ -148,6 +161,7 @@ fn holding(objects: usize, handlers: &[(&str, usize)]) -> Probe<Levels> {
     (levels.objects, levels.bytes, levels.queued) = (objects, objects as u64 * 1024, 7);
     levels.resource = "v1/pods".parse().ok();
     levels.version = "9012345678901234567".into();
+    levels.index_bytes = 512;
     levels.handlers = handlers.iter().map(|(name, pending)| ((*name).to_owned(), *pending)).collect();
     Probe::new(move || Some(levels.clone()))
 }
@@ -189,6 +203,24 @@ async fn gauges_say_what_is_so_when_they_are_read_whether_or_not_anything_happen
     assert_eq!(gauge("handler_pending"), "", "nothing is said of a handler that was removed");
     maps.stop().await.unwrap();
     assert_eq!(gauge("store_objects"), "", "nor of an informer that has stopped");
+}
+
+#[test]
+fn what_packing_has_gained_has_its_lines_one_for_each_kind() {
+    let mut registry = Registry::default();
+    let _metrics = PrometheusMetrics::new(&mut registry);
+    let lease = r#"{"apiVersion":"example.com/v1","kind":"Packed","metadata":{"name":"a"}}"#;
+    let whole = serde_json::from_str::<Packed<RawObject>>(lease).unwrap();
+    let other = serde_json::from_str::<Packed<DynamicObject>>(lease).unwrap();
+    let bytes = |form: &str, bytes: usize| {
+        format!(r#"informer_packed_bytes_total{{kind="example.com/v1/Packed",form="{form}"}} {bytes}"#)
+    };
+    let expected =
+        [bytes("packed", whole.packed_bytes() + other.packed_bytes()), bytes("plain", 2 * lease.len())];
+    let text = scrape(&registry);
+    assert_eq!(lines(&text, r#"informer_packed_bytes_total{kind="example.com/v1/Packed""#), expected);
+    let dictionaries = lines(&text, r#"informer_dictionary_bytes{kind="example.com/v1/Packed""#);
+    assert_eq!(dictionaries, [r#"informer_dictionary_bytes{kind="example.com/v1/Packed"} 0"#]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,6 +318,7 @@ fn c32_the_gauges_of_an_informer_go_with_it_and_its_counters_stay() {
         "informer_quarantined_objects",
         "informer_queued_items",
         "informer_store_bytes",
+        "informer_store_index_bytes",
         "informer_store_objects",
         "informer_store_resource_version",
         "informer_sync_duration_seconds",

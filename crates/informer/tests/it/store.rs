@@ -29,6 +29,30 @@ fn c17_an_index_changes_with_the_object() {
 }
 
 #[test]
+fn c17_what_indexes_take_grows_with_their_values_and_goes_with_them() {
+    let (mut writer, store) = store::new::<ConfigMap>();
+    assert_eq!(store.snapshot().index_bytes(), 0);
+    let fill = |labels: &dyn Fn(usize) -> String| {
+        let (mut writer, store) = store::new::<ConfigMap>();
+        writer.write(|batch| {
+            for number in 0..1_000 {
+                batch.insert(mk_labelled(&format!("ns/map-{number}"), 1, &[("app", &labels(number))]));
+            }
+        });
+        store.snapshot().index_bytes()
+    };
+    // Two values with all objects under them, four bytes for each; and a thousand labels of 64 letters.
+    assert!((8_000..16_000).contains(&fill(&|_| "one".to_owned())), "{}", fill(&|_| "one".to_owned()));
+    let each = fill(&|number| format!("{number:060}"));
+    assert!((64_000..256_000).contains(&each), "{each}");
+    store.add_index("data", data_keys).unwrap();
+    writer.write(|batch| batch.insert(mk_with("ns/a", 1, &[("a", "b")], &["x", "y"])));
+    assert!(store.snapshot().index_bytes() > 200);
+    writer.write(|batch| batch.remove(&key("ns/a")));
+    assert_eq!(store.snapshot().index_bytes(), 0);
+}
+
+#[test]
 fn c17_unknown_and_conflicting_names_are_errors() {
     let (_writer, store) = store::new::<ConfigMap>();
     store.add_index("data", data_keys).unwrap();
