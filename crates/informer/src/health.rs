@@ -22,6 +22,8 @@ pub struct Health {
     pub objects: usize,
     /// How many objects came that could not be used.
     pub quarantined: usize,
+    /// Why there is nothing to list at all, in words, if that is so: the kind is not served. That is a state and no trouble.
+    pub absent: Option<String>,
     /// Each source of it: one, unless it covers a list of namespaces.
     pub sources: Vec<SourceHealth>,
 }
@@ -150,6 +152,9 @@ impl fmt::Display for Health {
         if self.quarantined > 0 {
             write!(f, ", {} quarantined", self.quarantined)?;
         }
+        if let Some(absent) = &self.absent {
+            write!(f, "; {absent}")?;
+        }
         for source in &self.sources {
             write!(f, "; {source}")?;
         }
@@ -270,6 +275,7 @@ mod tests {
             synced: false,
             objects: 0,
             quarantined: 0,
+            absent: None,
             sources: vec![source],
         };
         let text = health.to_string();

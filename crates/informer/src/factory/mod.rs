@@ -5,6 +5,8 @@
 
 mod builder;
 pub mod groups;
+mod kinds;
+mod matching;
 mod registry;
 mod resource;
 mod scope;
@@ -21,9 +23,12 @@ use crate::{
     AnyInformer, DynamicObject, Health, NotSynced, SharedInformer, SyncReport,
     discovery::ResolveError,
     shared::{BuildError, SharedInformerBuilder},
+    source::KubeListWatch,
     wait_for_cache_sync,
 };
 use builder::Options;
+use kinds::Kinds;
+use matching::Matching;
 use registry::Registry;
 
 pub use builder::{FactoryBuilder, FactoryError};
@@ -70,6 +75,9 @@ pub struct SharedInformerFactory {
 struct Inner {
     options: Options,
     registry: Registry,
+    /// Which kinds there are, if they are followed.
+    kinds: Option<Arc<Kinds>>,
+    matching: Matching,
 }
 
 /// The factory is shut down: nothing can be started any more.
@@ -91,7 +99,14 @@ impl SharedInformerFactory {
 
     fn assemble(options: Options, scope: Scope) -> Self {
         let registry = Registry::new(&options.stop);
-        Self { inner: Arc::new(Inner { options, registry }), scope: Arc::new(scope) }
+        let kinds = options.follow_kinds.map(|ask_every| {
+            let kinds = Arc::new(Kinds::new(options.discovery.clone(), ask_every));
+            let definitions = KubeListWatch::all(options.client.clone()).wire(options.wire);
+            registry.accompany(Arc::clone(&kinds).run(definitions));
+            kinds
+        });
+        let inner = Inner { options, registry, kinds, matching: Matching::default() };
+        Self { inner: Arc::new(inner), scope: Arc::new(scope) }
     }
 
     /// The same factory for other objects: what is asked of it has this scope, while starting, waiting and stopping
