@@ -51,6 +51,8 @@ pub enum Departure {
     Namespace,
     /// The server no longer serves their kind: its definition is gone, or another one has taken its place.
     Kind,
+    /// Their cluster is no longer among those that are [under one roof](crate::clusters).
+    Cluster,
 }
 
 impl<K> Event<K> {

@@ -61,7 +61,7 @@
 //! # What comes and goes
 //!
 //! [`Namespaces`] may change while informers follow them, [kinds](factory::FactoryBuilder::follow_kinds) end and begin with their
-//! definitions.
+//! definitions, and several [`clusters`] come and go under one roof.
 //!
 //! # The parts
 //!
@@ -71,6 +71,7 @@
 
 mod any;
 mod backoff;
+pub mod clusters;
 #[cfg(feature = "controller")]
 pub mod controller;
 mod coverage;
@@ -186,6 +187,9 @@ mod guide {
 
     #[doc = include_str!("../../../docs/controllers.md")]
     struct Controllers;
+
+    #[doc = include_str!("../../../docs/coming-and-going.md")]
+    struct ComingAndGoing;
 
     #[doc = include_str!("../../../docs/testing.md")]
     struct Testing;

@@ -237,7 +237,7 @@ impl Monitor {
         if state.absent != why {
             match why.as_deref() {
                 Some(why) => tracing::info!(informer = self.name, why, "has nothing to list"),
-                None => tracing::info!(informer = self.name, "has something to list again"),
+                None => tracing::info!(informer = self.name, "has something to list"),
             }
             state.absent = why;
         }

@@ -179,16 +179,17 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
                 tell(Event::Deleted(Tombstone::Left { last_seen, why }));
             }
         }
-        if let Some(least) = self.least() {
-            self.reached.clone_from(&least);
-            batch.set_resource_version(least);
-        }
         let is_there = |slot: &Slot| self.running.iter().any(|pipeline| pipeline.slot == *slot);
         for (slot, source) in coverage.missing(&wanted, is_there) {
             if let Some(namespace) = source.namespace() {
                 batch.set_namespace_version(namespace.into(), Some(ResourceVersion::UNSET));
             }
             self.begin(slot, source, !has_synced);
+        }
+        // What was waited for may be gone.
+        if let Some(least) = self.least() {
+            self.reached.clone_from(&least);
+            batch.set_resource_version(least);
         }
         lost_resync
     }

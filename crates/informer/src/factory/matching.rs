@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt};
 use informer_model::Selector;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use std::time::Duration;
 
 use super::{Scope, SharedInformerFactory, scope::Which};
 use crate::{Namespaces, SharedInformer};

@@ -246,6 +246,17 @@ impl SharedInformerFactory {
         self.inner.registry.start()
     }
 
+    /// Does something once the informers that the next start leaves running have their first lists in the cache.
+    pub(crate) fn after_sync(&self, then: impl FnOnce() + Send + 'static) {
+        let (factory, scope) = (Arc::downgrade(&self.inner), Arc::clone(&self.scope));
+        self.inner.registry.accompany(async move {
+            let Some(inner) = factory.upgrade() else { return };
+            if (Self { inner, scope }).wait_for_cache_sync(Duration::MAX).await.is_ok() {
+                then();
+            }
+        });
+    }
+
     /// Waits until every informer that was started has its first list in the cache, for so long at most. The report
     /// has one line for each: synced, or what is wrong and what can be done.
     pub async fn wait_for_cache_sync(&self, within: Duration) -> Result<SyncReport, NotSynced> {

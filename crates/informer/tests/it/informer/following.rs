@@ -255,8 +255,10 @@ async fn c43_a_set_without_namespaces_is_synced_and_one_that_cannot_be_listed_ho
     let source = move |name: &str| if name == "b" { other.scoped(name) } else { one.scoped(name) };
     let stage = Stage::start(&server, SharedInformer::following(&namespaces, source).build().unwrap());
     assert!(stage.informer.wait_until_synced(MINUTE).await.is_err(), "it is waited for");
-    namespaces.remove("b");
+    namespaces.set(["a", "c"]).unwrap();
     stage.informer.wait_until_synced(Duration::from_secs(1)).await.expect("it is not any more");
+    assert_eq!(stage.informer.last_sync_resource_version(), server.version());
+    assert_eq!(stage.informer.store().snapshot().rewinds(), 0);
     stage.end().await;
 }
 
