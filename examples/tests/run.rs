@@ -18,6 +18,7 @@ use kube::{
         ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
         PostParams,
     },
+    config::Kubeconfig,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -26,6 +27,8 @@ use tokio::runtime::Runtime;
 struct Cluster {
     server: ApiServer,
     kubeconfig: PathBuf,
+    /// What was in it at first.
+    own: String,
     /// It serves for as long as this is there.
     runtime: Runtime,
 }
@@ -42,9 +45,10 @@ impl Cluster {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("examples-{}-{number}.kubeconfig", std::process::id()));
-        fs::write(&kubeconfig, listener.kubeconfig()).expect("written");
+        let own = listener.kubeconfig();
+        fs::write(&kubeconfig, &own).expect("written");
         runtime.spawn(listener.closed());
-        let cluster = Self { server, kubeconfig, runtime };
+        let cluster = Self { server, kubeconfig, own, runtime };
         cluster.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }));
         for (name, ready) in [("n1", "True"), ("n2", "False")] {
             let status = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
@@ -322,6 +326,51 @@ fn custom_resource_watches_a_resource_that_nothing_here_was_compiled_for() {
     typo.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
     assert!(said.contains("did you mean websites.example.com"), "{said}");
     assert!(!typo.child.wait().expect("it ends").success());
+}
+
+/// What leads to several clusters, each a context of its name.
+fn kubeconfig(clusters: &[(&str, &Cluster)]) -> String {
+    let mut all = Kubeconfig::default();
+    for (name, cluster) in clusters {
+        let mut one = Kubeconfig::from_yaml(&cluster.own).expect("a kubeconfig");
+        one.clusters.iter_mut().for_each(|cluster| cluster.name = name.to_string());
+        one.auth_infos.iter_mut().for_each(|user| user.name = name.to_string());
+        for context in &mut one.contexts {
+            context.name = name.to_string();
+            let context = context.context.as_mut().expect("a context");
+            (context.cluster, context.user) = (name.to_string(), Some(name.to_string()));
+        }
+        all = all.merge(one).expect("both of one form");
+    }
+    serde_json::to_string(&all).expect("writable")
+}
+
+#[test]
+fn clusters_come_and_go_with_the_contexts_of_a_kubeconfig() {
+    let (east, west) = (Cluster::new(), Cluster::new());
+    let write = |clusters: &[(&str, &Cluster)]| {
+        let (new, text) = (east.kubeconfig.with_extension("new"), kubeconfig(clusters));
+        fs::write(&new, text).expect("written");
+        fs::rename(&new, &east.kubeconfig).expect("in its place");
+    };
+    write(&[("east", &east), ("west", &west)]);
+    let mut clusters = east.run("clusters", &[]);
+    let mut first = clusters.lines(6);
+    first.sort();
+    assert_eq!(first[0], "east: shop/job-0 Succeeded");
+    assert_eq!(first[5], "west: shop/web-1 Running");
+    west.put_pod("web-2", "Pending", None);
+    assert_eq!(clusters.line(), "west: shop/web-2 Pending");
+    write(&[("east", &east)]);
+    let mut left = clusters.lines(8);
+    left.sort();
+    assert_eq!(left[0], "- west: shop/job-0 left with its cluster");
+    assert_eq!(left[7], "west: shop/web-2 is gone");
+    east.put_pod("web-2", "Running", None);
+    assert_eq!(clusters.line(), "east: shop/web-2 Running", "the other goes on");
+    write(&[("east", &east), ("west", &west)]);
+    assert_eq!(clusters.lines(4).len(), 4, "it is back");
+    clusters.interrupt();
 }
 
 #[test]

@@ -33,6 +33,26 @@ pub enum Tombstone<K> {
         /// The newest state that was seen, if there was one.
         last_seen: Option<Object<K>>,
     },
+    /// The object may still exist: it is the informer that no longer covers it.
+    Left {
+        /// The newest state that was seen.
+        last_seen: Object<K>,
+        /// What the informer no longer covers.
+        why: Departure,
+    },
+}
+
+/// Why objects leave a cache that were not deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Departure {
+    /// Their namespace is no longer among [those that are followed](crate::Namespaces): it was taken out, does not exist any more,
+    /// or has other labels.
+    Namespace,
+    /// The server no longer serves their kind: its definition is gone, or another one has taken its place.
+    Kind,
+    /// Their cluster is no longer among those that are [under one roof](crate::clusters).
+    Cluster,
 }
 
 impl<K> Event<K> {
@@ -68,6 +88,7 @@ impl<K> Tombstone<K> {
         match self {
             Self::Final(object) => object.key(),
             Self::Unknown { key, .. } => key,
+            Self::Left { last_seen, .. } => last_seen.key(),
         }
     }
 
@@ -76,12 +97,21 @@ impl<K> Tombstone<K> {
         match self {
             Self::Final(object) => Some(object),
             Self::Unknown { last_seen, .. } => last_seen.as_ref(),
+            Self::Left { last_seen, .. } => Some(last_seen),
         }
     }
 
     /// Whether [`object`](Self::object) is the object as it was when it was deleted.
     pub fn final_state_known(&self) -> bool {
         matches!(self, Self::Final(_))
+    }
+
+    /// What the informer no longer covers, if that is why the object has left the cache: it may still exist.
+    pub fn departure(&self) -> Option<Departure> {
+        match self {
+            Self::Left { why, .. } => Some(*why),
+            Self::Final(_) | Self::Unknown { .. } => None,
+        }
     }
 }
 
@@ -104,6 +134,7 @@ impl<K> Clone for Tombstone<K> {
             Self::Unknown { key, last_seen } => {
                 Self::Unknown { key: key.clone(), last_seen: last_seen.clone() }
             }
+            Self::Left { last_seen, why } => Self::Left { last_seen: last_seen.clone(), why: *why },
         }
     }
 }

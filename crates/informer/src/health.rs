@@ -24,6 +24,8 @@ pub struct Health {
     pub bytes: Option<u64>,
     /// How many objects came that could not be used.
     pub quarantined: usize,
+    /// Why there is nothing to list at all, in words, if that is so: the kind is not served. That is a state and no trouble.
+    pub absent: Option<String>,
     /// Each source of it: one, unless it covers a list of namespaces.
     pub sources: Vec<SourceHealth>,
 }
@@ -152,6 +154,9 @@ impl fmt::Display for Health {
         if self.quarantined > 0 {
             write!(f, ", {} quarantined", self.quarantined)?;
         }
+        if let Some(absent) = &self.absent {
+            write!(f, "; {absent}")?;
+        }
         for source in &self.sources {
             write!(f, "; {source}")?;
         }
@@ -273,6 +278,7 @@ mod tests {
             objects: 0,
             bytes: None,
             quarantined: 0,
+            absent: None,
             sources: vec![source],
         };
         let text = health.to_string();

@@ -58,6 +58,11 @@
 //! A [`controller`] calls a function for every key that informers say something about, through a [`workqueue`]. With [`leader`] election
 //! only one process of several does so, and [`events`] tells the users of a cluster what it did. `examples/website.rs` has all of it.
 //!
+//! # What comes and goes
+//!
+//! [`Namespaces`] may change while informers follow them, [kinds](factory::FactoryBuilder::follow_kinds) end and begin with their
+//! definitions, and several [`clusters`] come and go under one roof.
+//!
 //! # The parts
 //!
 //! A [`SharedInformer`] can be built without a factory, from any [source]. Its parts can be used on their own:
@@ -66,8 +71,10 @@
 
 mod any;
 mod backoff;
+pub mod clusters;
 #[cfg(feature = "controller")]
 pub mod controller;
+mod coverage;
 mod delta;
 pub mod discovery;
 mod dynamic;
@@ -81,6 +88,7 @@ pub mod leader;
 mod lister;
 pub mod metrics;
 mod monitor;
+mod namespaces;
 mod object;
 #[cfg(feature = "packed")]
 pub mod packed;
@@ -103,11 +111,12 @@ pub mod workqueue;
 
 pub use any::{AnyInformer, NotSynced, SyncReport, wait_for_cache_sync};
 pub use dynamic::DynamicObject;
-pub use event::{Event, Tombstone};
+pub use event::{Departure, Event, Tombstone};
 pub use factory::SharedInformerFactory;
 pub use health::{Health, SyncError};
 pub use informer_model as model;
-pub use lister::{Lister, NamespaceLister, NotFound};
+pub use lister::{Lister, NamespaceLister, NotFound, NotServed};
+pub use namespaces::Namespaces;
 pub use object::{Object, ObjectError};
 #[cfg(feature = "packed")]
 pub use packed::Packed;
@@ -178,6 +187,9 @@ mod guide {
 
     #[doc = include_str!("../../../docs/controllers.md")]
     struct Controllers;
+
+    #[doc = include_str!("../../../docs/coming-and-going.md")]
+    struct ComingAndGoing;
 
     #[doc = include_str!("../../../docs/testing.md")]
     struct Testing;

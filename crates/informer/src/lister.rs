@@ -49,7 +49,7 @@ struct ResourceName {
 
 /// There is no such object in the cache. It may be on the server: the cache is a little behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} {key:?} not found in the cache", qualified_name(plural, group))]
+#[error("{} {key:?} not found in the cache{}", qualified_name(plural, group), reason(.absent.as_deref()))]
 #[non_exhaustive]
 pub struct NotFound {
     /// The API group of the resource, empty for the core group.
@@ -58,6 +58,26 @@ pub struct NotFound {
     pub plural: String,
     /// What was asked for: `namespace/name`, or `name` alone.
     pub key: String,
+    /// Why there is no object at all, in words, if that is so; see [`Lister::served`].
+    pub absent: Option<Arc<str>>,
+}
+
+/// The server does not serve this kind, and so there are no objects of it. Only an informer that
+/// [follows its kind](crate::factory::FactoryBuilder::follow_kinds) knows that.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not served: {why}", qualified_name(plural, group))]
+#[non_exhaustive]
+pub struct NotServed {
+    /// The API group of the resource, empty for the core group.
+    pub group: String,
+    /// The plural name of the resource.
+    pub plural: String,
+    /// What is missing, in words.
+    pub why: Arc<str>,
+}
+
+fn reason(absent: Option<&str>) -> String {
+    absent.map_or_else(String::new, |why| format!(", as it is not served: {why}"))
 }
 
 /// 404, as a server answers when it is asked for the object.
@@ -110,10 +130,22 @@ impl<K> Lister<K> {
         self.store.snapshot()
     }
 
+    /// Whether there can be objects at all: an empty list says so too, but not why it is empty.
+    pub fn served(&self) -> Result<(), NotServed> {
+        match self.store.absent() {
+            None => Ok(()),
+            Some(why) => {
+                let ResourceName { group, plural } = &*self.resource;
+                Err(NotServed { group: group.clone(), plural: plural.clone(), why })
+            }
+        }
+    }
+
     fn find(&self, key: Option<ObjectKey>, asked: impl FnOnce() -> String) -> Result<Object<K>, NotFound> {
         key.and_then(|key| self.store.get(&key)).ok_or_else(|| {
             let ResourceName { group, plural } = &*self.resource;
-            NotFound { group: group.clone(), plural: plural.clone(), key: asked() }
+            let absent = self.store.absent();
+            NotFound { group: group.clone(), plural: plural.clone(), key: asked(), absent }
         })
     }
 }

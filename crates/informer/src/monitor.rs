@@ -38,7 +38,10 @@ pub(crate) struct Progress {
 }
 
 struct State {
-    pipelines: Vec<Pipeline>,
+    /// Each by its number, which no other one has after it.
+    pipelines: BTreeMap<usize, Pipeline>,
+    /// Why there is nothing to list, in words.
+    absent: Option<Arc<str>>,
     /// What cannot be used, by the pipeline it came from and its name.
     quarantine: BTreeMap<(usize, String), Unusable>,
     started: Option<Instant>,
@@ -86,25 +89,35 @@ impl Noted {
     }
 }
 
-impl Monitor {
-    pub(crate) fn new(name: String, descriptions: Vec<String>) -> Self {
-        let now = Instant::now();
-        let pipeline = |description| Pipeline {
+impl Pipeline {
+    fn new(description: String) -> Self {
+        Self {
             description,
             phase: Phase::Idle,
-            since: now,
+            since: Instant::now(),
             version: ResourceVersion::UNSET,
             received: 0,
             trouble: None,
             last_trouble: None,
-        };
-        let pipelines = descriptions.into_iter().map(pipeline).collect();
+        }
+    }
+}
+
+impl Monitor {
+    pub(crate) fn new(name: String, descriptions: Vec<String>) -> Self {
+        let pipelines = descriptions.into_iter().map(Pipeline::new).enumerate().collect();
         Self {
             name,
             metrics: None,
             on_problem: None,
             progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
-            state: Mutex::new(State { pipelines, quarantine: BTreeMap::new(), started: None, server: None }),
+            state: Mutex::new(State {
+                pipelines,
+                absent: None,
+                quarantine: BTreeMap::new(),
+                started: None,
+                server: None,
+            }),
         }
     }
 
@@ -147,7 +160,11 @@ impl Monitor {
         if before != Life::NotStarted {
             return Err(before);
         }
-        self.lock().started = Some(Instant::now());
+        let mut state = self.lock();
+        state.started = Some(Instant::now());
+        // Which pipelines there are is for the informer to say now.
+        state.pipelines.clear();
+        drop(state);
         tracing::debug!(informer = self.name, "started");
         Ok(())
     }
@@ -196,10 +213,40 @@ impl Monitor {
 
     // Its reflectors
 
+    /// Notes that there is a pipeline of this number now.
+    pub(crate) fn join(&self, pipeline: usize, description: String) {
+        self.lock().pipelines.insert(pipeline, Pipeline::new(description));
+    }
+
+    /// Forgets a pipeline. What its reflector still notes while it ends is not heard.
+    pub(crate) fn leave(&self, pipeline: usize) {
+        let mut state = self.lock();
+        state.pipelines.remove(&pipeline);
+        let known = state.quarantine.len();
+        state.quarantine.retain(|(from, _), _| *from != pipeline);
+        let count = state.quarantine.len();
+        drop(state);
+        if count != known {
+            self.measure(Measurement::Quarantined(count));
+        }
+    }
+
+    /// Notes why there is nothing to list, or that there is.
+    pub(crate) fn absent(&self, why: Option<Arc<str>>) {
+        let mut state = self.lock();
+        if state.absent != why {
+            match why.as_deref() {
+                Some(why) => tracing::info!(informer = self.name, why, "has nothing to list"),
+                None => tracing::info!(informer = self.name, "has something to list"),
+            }
+            state.absent = why;
+        }
+    }
+
     /// Notes what a pipeline is doing, the version that it has reached, and how much it has of a list in the making.
     pub(crate) fn phase(&self, pipeline: usize, phase: Phase, version: &ResourceVersion, received: usize) {
         let mut state = self.lock();
-        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
+        let Some(pipeline) = state.pipelines.get_mut(&pipeline) else { return };
         if pipeline.phase != phase {
             (pipeline.phase, pipeline.since) = (phase, Instant::now());
             tracing::debug!(informer = self.name, source = pipeline.description, ?phase, "goes on");
@@ -226,7 +273,7 @@ impl Monitor {
 
     /// The version that a pipeline has reached.
     pub(crate) fn version(&self, pipeline: usize) -> ResourceVersion {
-        self.lock().pipelines.get(pipeline).map(|pipeline| pipeline.version.clone()).unwrap_or_default()
+        self.lock().pipelines.get(&pipeline).map(|pipeline| pipeline.version.clone()).unwrap_or_default()
     }
 
     /// Notes a problem. The log gets a line when the state changes, not for every repetition.
@@ -243,7 +290,7 @@ impl Monitor {
         if matches!(problem, Problem::Rewound { .. }) {
             state.server = None;
         }
-        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
+        let Some(pipeline) = state.pipelines.get_mut(&pipeline) else { return };
         // A watch that goes on at once, or a question that was not answered, is no change of state.
         let harmless = matches!(remedy, Remedy::GoOn) || remedy == Remedy::Rewatch(Duration::ZERO);
         let news = pipeline.trouble.as_ref().is_none_or(|known| known.problem.cause() != problem.cause());
@@ -283,7 +330,7 @@ impl Monitor {
 
     fn over(&self, pipeline: usize, is_over: impl FnOnce(&mut Noted) -> bool) {
         let mut state = self.lock();
-        let Some(pipeline) = state.pipelines.get_mut(pipeline) else { return };
+        let Some(pipeline) = state.pipelines.get_mut(&pipeline) else { return };
         if let Some(trouble) = pipeline.trouble.take_if(is_over) {
             let lasted = trouble.began.elapsed();
             let (name, source, times) = (&self.name, &pipeline.description, trouble.times);
@@ -297,6 +344,9 @@ impl Monitor {
     pub(crate) fn quarantine(&self, pipeline: usize, unusable: Unusable) {
         self.warn_of(&unusable);
         let mut state = self.lock();
+        if !state.pipelines.contains_key(&pipeline) {
+            return;
+        }
         state.quarantine.insert((pipeline, unusable.name.clone()), unusable);
         let count = state.quarantine.len();
         drop(state);
@@ -306,7 +356,7 @@ impl Monitor {
     /// Notes what a list has that cannot be used; everything else from that source can.
     pub(crate) fn quarantine_list(&self, pipeline: usize, unusable: Vec<Unusable>) {
         let mut state = self.lock();
-        if unusable.is_empty() && state.quarantine.is_empty() {
+        if unusable.is_empty() && state.quarantine.is_empty() || !state.pipelines.contains_key(&pipeline) {
             return;
         }
         let known = std::mem::take(&mut state.quarantine);
@@ -358,9 +408,9 @@ impl Monitor {
             trouble: pipeline.trouble.as_ref().map(Noted::told),
             last_trouble: pipeline.last_trouble.as_ref().map(Noted::told),
         };
-        let sources = state.pipelines.iter().map(source).collect();
-        let quarantined = state.quarantine.len();
-        Health { informer: self.name.clone(), life, synced, objects, bytes: None, quarantined, sources }
+        let sources = state.pipelines.values().map(source).collect();
+        let (quarantined, absent) = (state.quarantine.len(), state.absent.as_deref().map(str::to_owned));
+        Health { informer: self.name.clone(), life, synced, objects, bytes: None, quarantined, absent, sources }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,13 +1,13 @@
 //! The sources of one informer, each with its reflector and its queue, side by side.
 //!
-//! An informer has one pipeline, or one for each namespace of a list. Pipelines fail and recover on their own. What
+//! An informer has one pipeline, or one for each namespace, which may come and go. Pipelines fail and recover on their own. What
 //! comes out of them goes through one hand, which knows the version that all of them have reached.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     future::poll_fn,
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    Event,
+    Event, Tombstone,
+    coverage::{Coverage, Slot},
     monitor::Monitor,
     panic_message,
     queue::{AnyQueue, Delta, FirstList, Popped, QueueKind, SharedQueue, Transform},
@@ -40,9 +41,8 @@ pub(crate) const QUIET: Duration = Duration::from_secs(1);
 pub(crate) type PipelineQueue<K> = SharedQueue<K, AnyQueue<K>>;
 pub(crate) type PipelineBatch<K> = Popped<K, AnyQueue<K>>;
 
-/// What a pipeline needs to begin, and to begin anew.
+/// What every pipeline needs to begin, and to begin anew.
 pub(crate) struct PipelineConfig<K> {
-    pub(crate) sources: Vec<Arc<dyn ListWatch<K>>>,
     pub(crate) settings: ReflectorSettings,
     pub(crate) seed: Option<u64>,
     pub(crate) queue: QueueKind,
@@ -53,54 +53,176 @@ pub(crate) struct Pipelines<K> {
     config: PipelineConfig<K>,
     store: Store<K>,
     monitor: Arc<Monitor>,
-    queues: Vec<PipelineQueue<K>>,
-    /// Whether each pipeline's first list is still to be applied.
-    first_lists: Vec<FirstList>,
-    /// The version that each pipeline has reached.
-    versions: Vec<ResourceVersion>,
+    running: Vec<Pipeline<K>>,
+    /// The number of the next pipeline.
+    next_id: usize,
+    /// Whether it is known which pipelines there are to be.
+    known: bool,
+    /// The version that the store has reached.
+    reached: ResourceVersion,
+    queues: Queues<K>,
     /// Each ends with its pipeline, and with what a panic said if it died of one.
     reflectors: JoinSet<(usize, Option<String>)>,
+    /// The reflectors that have not ended, also those of pipelines that are gone: what each lists.
+    reflecting: BTreeMap<usize, String>,
     stop: CancellationToken,
+    ending: bool,
     /// The pipeline that is looked at first, so that none of them is forgotten for a busy one.
     turn: usize,
 }
 
+struct Pipeline<K> {
+    /// Its number, which no other one has after it.
+    id: usize,
+    slot: Slot,
+    source: Arc<dyn ListWatch<K>>,
+    namespace: Option<Arc<str>>,
+    queue: PipelineQueue<K>,
+    /// Whether its first list is still to be applied.
+    first_list: FirstList,
+    /// The version that it has reached.
+    version: ResourceVersion,
+    /// Whether the store's version waits for this one. One that comes later has to catch up first.
+    counts: bool,
+    stop: CancellationToken,
+}
+
+/// The queues of all pipelines, for metrics.
+pub(crate) struct Queues<K>(Arc<Mutex<Vec<Numbered<K>>>>);
+
+/// A queue, and the number of its pipeline.
+type Numbered<K> = (usize, PipelineQueue<K>);
+
+impl<K> Queues<K> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Numbered<K>>> {
+        // Nothing of a user's runs under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Send + Sync + 'static> Queues<K> {
+    /// How many entries wait in all of them.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().iter().map(|(_, queue)| queue.len()).sum()
+    }
+}
+
 impl<K: Send + Sync + 'static> Pipelines<K> {
-    /// Starts the reflectors.
-    pub(crate) fn start(
+    /// None yet.
+    pub(crate) fn new(
         config: PipelineConfig<K>,
         store: Store<K>,
         monitor: Arc<Monitor>,
         stop: CancellationToken,
     ) -> Self {
-        let count = config.sources.len();
-        let queue = || SharedQueue::new(AnyQueue::new(config.queue, &store));
-        let mut pipelines = Self {
-            queues: (0..count).map(|_| queue()).collect(),
-            first_lists: vec![FirstList::default(); count],
-            versions: vec![ResourceVersion::UNSET; count],
+        Self {
             config,
             store,
             monitor,
+            running: Vec::new(),
+            next_id: 0,
+            known: false,
+            reached: ResourceVersion::UNSET,
+            queues: Queues(Arc::default()),
             reflectors: JoinSet::new(),
+            reflecting: BTreeMap::new(),
             stop,
+            ending: false,
             turn: 0,
-        };
-        for pipeline in 0..count {
-            pipelines.reflect(pipeline, Duration::ZERO);
         }
-        pipelines
+    }
+
+    /// Begins those of what is covered for ever.
+    pub(crate) fn begin_all(&mut self, coverage: &mut Coverage<K>) {
+        if let Ok(wanted) = coverage.wanted() {
+            self.known = true;
+            for (slot, source) in coverage.missing(&wanted, |_| false) {
+                self.begin(slot, source, true);
+            }
+        }
+    }
+
+    /// Ends the pipelines that are not wanted any more and takes what they have brought out of the store; then begins those
+    /// that are new. Says whether a resync was on its way in one that has ended.
+    ///
+    /// Pipelines that come when the others have synced keep nobody waiting.
+    pub(crate) fn cover(
+        &mut self,
+        coverage: &mut Coverage<K>,
+        has_synced: bool,
+        batch: &mut Batch<'_, K>,
+        mut tell: impl FnMut(Event<K>),
+    ) -> bool {
+        let wanted = match coverage.wanted() {
+            Ok(wanted) => wanted,
+            Err(unknown) => {
+                self.monitor.absent(Some(unknown.into()));
+                return false;
+            }
+        };
+        self.known = true;
+        self.monitor.absent(wanted.absent());
+        batch.set_absent(wanted.absent());
+        let (mut at, mut lost_resync) = (0, false);
+        while let Some(pipeline) = self.running.get(at) {
+            let Some(why) = wanted.departure(&pipeline.slot) else {
+                at += 1;
+                continue;
+            };
+            let gone = self.running.remove(at);
+            lost_resync |= at == 0 && !gone.queue.is_empty();
+            self.end(&gone);
+            if let Some(namespace) = &gone.namespace {
+                batch.set_namespace_version(Arc::clone(namespace), None);
+            }
+            for last_seen in batch.evict(gone.namespace.as_deref()) {
+                tell(Event::Deleted(Tombstone::Left { last_seen, why }));
+            }
+        }
+        let is_there = |slot: &Slot| self.running.iter().any(|pipeline| pipeline.slot == *slot);
+        for (slot, source) in coverage.missing(&wanted, is_there) {
+            if let Some(namespace) = source.namespace() {
+                batch.set_namespace_version(namespace.into(), Some(ResourceVersion::UNSET));
+            }
+            self.begin(slot, source, !has_synced);
+        }
+        // What was waited for may be gone.
+        if let Some(least) = self.least() {
+            self.reached.clone_from(&least);
+            batch.set_resource_version(least);
+        }
+        lost_resync
+    }
+
+    fn begin(&mut self, slot: Slot, source: Arc<dyn ListWatch<K>>, counts: bool) {
+        let (id, namespace) = (self.next_id, source.namespace().map(Arc::from));
+        self.next_id += 1;
+        self.monitor.join(id, source.description());
+        let queue = SharedQueue::new(AnyQueue::new(self.config.queue, &self.store));
+        self.queues.lock().push((id, queue.clone()));
+        let (first_list, version) = (FirstList::default(), ResourceVersion::UNSET);
+        let stop = self.stop.child_token();
+        self.running.push(Pipeline { id, slot, source, namespace, queue, first_list, version, counts, stop });
+        self.reflect(self.running.len() - 1, Duration::ZERO);
+    }
+
+    /// What its reflector still says while it ends is not heard.
+    fn end(&mut self, pipeline: &Pipeline<K>) {
+        pipeline.stop.cancel();
+        pipeline.queue.close();
+        self.queues.lock().retain(|(id, _)| *id != pipeline.id);
+        self.monitor.leave(pipeline.id);
+        self.turn = 0;
     }
 
     fn reflect(&mut self, pipeline: usize, delay: Duration) {
-        let Some(source) = self.config.sources.get(pipeline) else { return };
-        let (settings, queue) = (self.config.settings.clone(), self.queues[pipeline].clone());
-        let monitor = Arc::clone(&self.monitor);
-        let seed = self.config.seed.map(|seed| seed.wrapping_add(pipeline as u64));
-        let reflector = Reflector::pipeline(Arc::clone(source), queue, settings, seed, monitor, pipeline)
+        let Some(Pipeline { id, source, queue, stop, .. }) = self.running.get(pipeline) else { return };
+        let (id, queue, stop) = (*id, queue.clone(), stop.clone());
+        let (settings, monitor) = (self.config.settings.clone(), Arc::clone(&self.monitor));
+        let seed = self.config.seed.map(|seed| seed.wrapping_add(id as u64));
+        let reflector = Reflector::pipeline(Arc::clone(source), queue, settings, seed, monitor, id)
             .transform(self.config.transform.clone())
             .reuse(self.store.clone());
-        let stop = self.stop.clone();
         let span = tracing::info_span!("reflector", source = source.description());
         let reflecting = async move {
             let running = async {
@@ -109,8 +231,9 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
                 }
             };
             let ended = AssertUnwindSafe(running).catch_unwind().await;
-            (pipeline, ended.err().map(|panic| panic_message(&*panic)))
+            (id, ended.err().map(|panic| panic_message(&*panic)))
         };
+        self.reflecting.insert(id, source.description());
         self.reflectors.spawn(reflecting.instrument(span));
     }
 
@@ -122,17 +245,20 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, PipelineBatch<K>)>> {
         while let Poll::Ready(Some(ended)) = self.reflectors.poll_join_next(context) {
-            if let Ok((pipeline, Some(message))) = ended {
-                self.monitor.phase(pipeline, Phase::Waiting, &self.monitor.version(pipeline), 0);
-                self.monitor.problem(pipeline, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
+            let Ok((id, panic)) = ended else { continue };
+            self.reflecting.remove(&id);
+            let pipeline = self.running.iter().position(|pipeline| pipeline.id == id);
+            if let (Some(message), Some(pipeline)) = (panic, pipeline) {
+                self.monitor.phase(id, Phase::Waiting, &self.monitor.version(id), 0);
+                self.monitor.problem(id, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
                 self.reflect(pipeline, AFTER_PANIC);
             }
         }
-        let count = self.queues.len();
+        let count = self.running.len();
         let mut closed = 0;
         for offset in 0..count {
             let pipeline = (self.turn + offset) % count;
-            match self.queues[pipeline].poll_pop(context, BATCH) {
+            match self.running[pipeline].queue.poll_pop(context, BATCH) {
                 Poll::Ready(Some(batch)) => {
                     self.turn = (pipeline + 1) % count;
                     return Poll::Ready(Some((pipeline, batch)));
@@ -141,7 +267,8 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
                 Poll::Pending => {}
             }
         }
-        if closed == count { Poll::Ready(None) } else { Poll::Pending }
+        // Without any, there may be some later.
+        if closed == count && self.ending { Poll::Ready(None) } else { Poll::Pending }
     }
 
     /// Applies a batch of a pipeline, and tells with each event whether it adds an object of that pipeline's first list.
@@ -159,54 +286,68 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
                 _ => {}
             }
         }
-        self.first_lists[pipeline].apply(deltas, batch, tell);
-        if let ([_, _, ..], Some(namespace)) = (&self.versions[..], self.config.sources[pipeline].namespace())
-        {
-            batch.set_namespace_version(namespace, self.versions[pipeline].clone());
+        let pipeline = &mut self.running[pipeline];
+        pipeline.first_list.apply(deltas, batch, tell);
+        if let Some(namespace) = &pipeline.namespace {
+            batch.set_namespace_version(Arc::clone(namespace), Some(pipeline.version.clone()));
         }
     }
 
-    /// Makes the version of one pipeline the one that all have reached: the store is there when they are. One that has
-    /// no version yet has reached none.
+    /// Makes the version of one pipeline the one that all have reached: the store is there when they are. One that came
+    /// later counts once it has caught up, so that the store does not go back for it.
     fn reach(&mut self, pipeline: usize, version: &mut ResourceVersion) {
-        self.versions[pipeline].clone_from(version);
-        for reached in &self.versions {
-            if reached.is_unset() || *reached < *version {
-                version.clone_from(reached);
-            }
+        let is_first = !self.running.iter().any(|pipeline| pipeline.counts);
+        let this = &mut self.running[pipeline];
+        this.version.clone_from(version);
+        this.counts |= is_first || self.reached.is_unset() || *version >= self.reached;
+        if let Some(least) = self.least() {
+            self.reached = least;
         }
+        version.clone_from(&self.reached);
+    }
+
+    /// The version that all have reached which count, if there are any. One that has no version yet has reached none.
+    fn least(&self) -> Option<ResourceVersion> {
+        let mut counting =
+            self.running.iter().filter(|pipeline| pipeline.counts).map(|pipeline| &pipeline.version);
+        let first = counting.next()?;
+        Some(
+            counting
+                .fold(first, |least, other| if other.is_unset() || other < least { other } else { least })
+                .clone(),
+        )
     }
 
     /// Whether every pipeline's first list has been applied.
     pub(crate) fn has_synced(&self) -> bool {
-        self.queues.iter().all(SharedQueue::has_synced)
+        self.known && self.running.iter().all(|pipeline| pipeline.queue.has_synced())
     }
 
     /// The queue of each pipeline.
-    pub(crate) fn queues(&self) -> Vec<PipelineQueue<K>> {
-        self.queues.clone()
+    pub(crate) fn queues(&self) -> Queues<K> {
+        Queues(Arc::clone(&self.queues.0))
     }
 
     /// Has all of the cache shown to the handlers again. It is the cache of all pipelines: one of them is enough.
     pub(crate) fn resync(&self) {
-        if let Some(queue) = self.queues.first() {
+        if let Some(pipeline) = self.running.first() {
             // Closed, it is ending: nobody needs a resync any more.
-            let _ = queue.resync();
+            let _ = pipeline.queue.resync();
         }
     }
 
     /// Ends the reflectors, then closes the queues. What waits in them can still be taken out. Says who did not end in time.
     pub(crate) async fn stop(&mut self, deadline: Option<Instant>) -> Vec<String> {
         self.stop.cancel();
-        let mut running: BTreeSet<usize> = (0..self.queues.len()).collect();
+        self.ending = true;
         loop {
             tokio::select! {
                 biased;
                 ended = self.reflectors.join_next() => match ended {
-                    Some(Ok((pipeline, _))) => drop(running.remove(&pipeline)),
+                    Some(Ok((id, _))) => drop(self.reflecting.remove(&id)),
                     Some(Err(_)) => {}
                     None => {
-                        running.clear();
+                        self.reflecting.clear();
                         break;
                     }
                 },
@@ -214,14 +355,12 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
             }
         }
         self.reflectors.abort_all();
-        for queue in &self.queues {
-            queue.close();
+        for pipeline in &self.running {
+            pipeline.queue.close();
         }
-        let left = |pipeline: usize| {
-            let source =
-                self.config.sources.get(pipeline).map(|source| source.description()).unwrap_or_default();
+        let left = |source: &String| {
             format!("the reflector of {source}, which calls transforms and the watch-error handler")
         };
-        running.into_iter().map(left).collect()
+        self.reflecting.values().map(left).collect()
     }
 }

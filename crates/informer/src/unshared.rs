@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Event, EventHandler, Object,
+    coverage::Coverage,
     health::{Health, SyncError},
     monitor::Monitor,
     pipelines::{PipelineBatch, PipelineConfig, Pipelines, QUIET},
@@ -42,6 +43,7 @@ use crate::{
 /// # }
 /// ```
 pub struct DeltaProcessor<K, P> {
+    coverage: Coverage<K>,
     config: PipelineConfig<K>,
     known: Store<K>,
     process: P,
@@ -85,8 +87,8 @@ where
     }
 
     pub(crate) fn of(builder: SharedInformerBuilder<K>, known: Store<K>, process: P) -> Self {
-        let (Plan { config, resync, grace, .. }, monitor) = builder.into_parts();
-        Self { config, known, process, resync, grace, monitor: Arc::new(monitor) }
+        let (Plan { coverage, config, resync, grace, .. }, monitor) = builder.into_parts();
+        Self { coverage, config, known, process, resync, grace, monitor: Arc::new(monitor) }
     }
 
     /// Tells how far it has come, while it runs.
@@ -97,8 +99,15 @@ where
     /// Runs until it is told to stop. A panic of the function comes out of here. If the function does not return, it is
     /// dropped when the [grace](SharedInformerBuilder::grace) is over.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut running =
-            Running::start(self.config, self.known, self.resync, self.grace, self.monitor, stop);
+        let mut running = Running::start(
+            self.coverage,
+            self.config,
+            self.known,
+            self.resync,
+            self.grace,
+            self.monitor,
+            stop,
+        );
         while let Some((_, mut batch)) = running.next().await {
             let Some(again) = running.finish("the function", (self.process)(batch.take())).await else {
                 break;
@@ -125,6 +134,7 @@ struct Running<K> {
 
 impl<K: Send + Sync + 'static> Running<K> {
     fn start(
+        mut coverage: Coverage<K>,
         config: PipelineConfig<K>,
         known: Store<K>,
         resync: Duration,
@@ -134,7 +144,9 @@ impl<K: Send + Sync + 'static> Running<K> {
     ) -> Self {
         // It was not started before: running takes it.
         let _ = monitor.start();
-        let pipelines = Pipelines::start(config, known.clone(), Arc::clone(&monitor), stop.child_token());
+        // Unshared forms cover the same for ever: nobody looks at it again.
+        let mut pipelines = Pipelines::new(config, known.clone(), Arc::clone(&monitor), stop.child_token());
+        pipelines.begin_all(&mut coverage);
         Self { pipelines, known, resync, next_resync: after(resync), grace, monitor, stop }
     }
 
@@ -264,8 +276,9 @@ where
     /// Runs until it is told to stop. Events that the handler has not heard by then are dropped. If it does not return from the
     /// one that it is hearing of, that is dropped when the [grace](SharedInformerBuilder::grace) is over.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { plan: Plan { config, mut writer, resync, grace }, mut handler, monitor } = self;
-        let mut running = Running::start(config, writer.store(), resync, grace, monitor, stop.clone());
+        let Self { plan: Plan { coverage, config, mut writer, resync, grace }, mut handler, monitor } = self;
+        let mut running =
+            Running::start(coverage, config, writer.store(), resync, grace, monitor, stop.clone());
         let mut rest = None;
         loop {
             let (pipeline, mut batch) = tokio::select! {

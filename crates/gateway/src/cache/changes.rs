@@ -502,7 +502,9 @@ impl Recorder {
                 (Some(old.resource_version().clone()), (Some(old), None))
             }
             // When it went is not known: by now.
-            Event::Deleted(Tombstone::Unknown { last_seen: Some(old), .. }) => (None, (Some(old), None)),
+            Event::Deleted(
+                Tombstone::Unknown { last_seen: Some(old), .. } | Tombstone::Left { last_seen: old, .. },
+            ) => (None, (Some(old), None)),
             Event::Deleted(Tombstone::Unknown { last_seen: None, .. }) => return,
         };
         self.changes.push(version.as_ref(), states, &self.store);

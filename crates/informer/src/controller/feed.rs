@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What existed before, and what is only shown again, waits behind what changes.
-const NOT_NEWS: i32 = -100;
+pub(crate) const NOT_NEWS: i32 = -100;
 
 /// An informer, and how it fills a queue.
 pub(super) trait Feed<T>: Send + Sync {

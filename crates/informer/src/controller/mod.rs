@@ -24,6 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::feed::NOT_NEWS;
 pub use self::owner::owner_of;
 use self::{
     feed::{Fed, Feed},
@@ -285,6 +286,11 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     pub fn on_failure(mut self, tell: impl Fn(&T, Failure<'_>) + Send + Sync + 'static) -> Self {
         self.on_failure = Some(Arc::new(tell));
         self
+    }
+
+    /// The controller's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The queue: whatever is added there is reconciled too. It is shut down when the controller ends.

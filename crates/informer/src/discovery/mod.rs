@@ -106,6 +106,11 @@ impl Discovery {
         self.round().await
     }
 
+    /// Asks again before the next answer: something is known to have changed.
+    pub(crate) fn forget(&self) {
+        self.inner.known.store(None);
+    }
+
     /// A round that has not begun yet.
     fn round(&self) -> Shared<Round> {
         let mut rounds = self.inner.rounds();

@@ -9,11 +9,13 @@ use std::{
 
 use informer_model::{FieldSelector, FieldSelectorError, Selector, SelectorError};
 use kube::{Client, core::ObjectMeta};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Kind, Scope, ScopeError, SharedInformerFactory};
 use crate::{
-    SharedInformer,
+    Namespaces,
+    coverage::{Coverage, Presence},
     discovery::Discovery,
     metrics::Metrics,
     queue::{QueueKind, Transform},
@@ -46,10 +48,12 @@ pub(super) struct Options {
     metadata_transform: Option<Arc<MetadataChange>>,
     on_problem: Option<Arc<ProblemHandler>>,
     keep_managed_fields: bool,
-    wire: WireOptions,
+    pub(super) wire: WireOptions,
     /// Of each informer.
     each: InformerOptions,
     pub(super) discovery: Discovery,
+    /// How often the server is asked what it serves, if kinds are followed.
+    pub(super) follow_kinds: Option<Duration>,
 }
 
 type Tweak = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
@@ -90,6 +94,7 @@ impl FactoryBuilder {
             wire: WireOptions::default(),
             each: InformerOptions::default(),
             discovery,
+            follow_kinds: None,
         };
         Self { options, scope: Ok(Scope::everything()) }
     }
@@ -177,6 +182,19 @@ impl FactoryBuilder {
         self
     }
 
+    /// Follows kinds that come and go: the informer of a custom resource ends with its definition, and begins with it again.
+    ///
+    /// While the server does not serve a kind, nothing is asked of it. Its informer is synced and empty, its
+    /// [health](crate::Health::absent) and [`Lister::served`](crate::Lister::served) say why, and handlers have heard of deletions whose
+    /// [`departure`](crate::Tombstone::departure) is the kind. When it comes, the same informer lists it.
+    ///
+    /// Where the client may list and watch `customresourcedefinitions`, they tell; elsewhere the server is asked what it serves,
+    /// as often as said here (at least every second). Kinds of Kubernetes itself are taken to stay.
+    pub fn follow_kinds(mut self, ask_every: Duration) -> Self {
+        self.options.follow_kinds = Some(ask_every.max(Duration::from_secs(1)));
+        self
+    }
+
     /// Ends all informers when it is cancelled. The factory then is as after a
     /// [shutdown](SharedInformerFactory::shutdown), which can still be called to wait for the end.
     pub fn cancellation_token(mut self, stop: CancellationToken) -> Self {
@@ -208,29 +226,40 @@ impl FactoryBuilder {
 
 impl Options {
     /// An informer's builder with all of this in it.
-    pub(super) fn builder<K: Kind>(&self, kind: &K::DynamicType, scope: &Scope) -> SharedInformerBuilder<K> {
-        let mut sources = scope.each_namespace().into_iter().map(|namespace| {
-            let mut source = KubeListWatch::<K>::of_kind(self.client.clone(), kind.clone())
-                .in_namespace(namespace.unwrap_or_default())
-                .label_selector(scope.label_selector())
-                .field_selector(scope.field_selector())
-                .wire(self.wire);
-            if let Some(tweak) = self.tweak.clone() {
-                source = source.tweak(move |options| tweak(options));
-            }
-            if self.keep_managed_fields { source.keep_managed_fields() } else { source }
-        });
-        let mut descriptions = Vec::new();
-        let mut described = |source: KubeListWatch<K>| {
-            descriptions.push(source.description());
-            source
-        };
-        let first = sources.next().expect("a scope has one source at least");
-        let mut builder = SharedInformer::builder(described(first));
-        for source in sources {
-            builder = builder.source(described(source));
+    /// `namespaces` are those to follow, if the scope says so, and `presence` whether there is such a kind, if it may go.
+    pub(super) fn builder<K: Kind>(
+        &self,
+        kind: &K::DynamicType,
+        scope: &Scope,
+        namespaces: Option<&Namespaces>,
+        presence: Option<watch::Receiver<Presence>>,
+    ) -> SharedInformerBuilder<K> {
+        let mut all = KubeListWatch::<K>::of_kind(self.client.clone(), kind.clone())
+            .label_selector(scope.label_selector())
+            .field_selector(scope.field_selector())
+            .wire(self.wire);
+        if let Some(tweak) = self.tweak.clone() {
+            all = all.tweak(move |options| tweak(options));
         }
-        let mut name = descriptions.join(", ");
+        if self.keep_managed_fields {
+            all = all.keep_managed_fields();
+        }
+        let fixed = scope.each_namespace().into_iter();
+        let fixed: Vec<_> = fixed.map(|name| all.clone().in_namespace(name.unwrap_or_default())).collect();
+        let mut name = match namespaces {
+            None => fixed.iter().map(KubeListWatch::description).collect::<Vec<_>>().join(", "),
+            Some(_) => all.described(&scope.place()),
+        };
+        let mut coverage = match namespaces {
+            None => Coverage::fixed(fixed.into_iter().map(|source| Arc::new(source) as _).collect()),
+            Some(followed) => {
+                Coverage::following(followed, Arc::new(move |name| Arc::new(all.clone().in_namespace(name))))
+            }
+        };
+        if let Some(presence) = presence {
+            coverage = coverage.of_kind(presence);
+        }
+        let mut builder = SharedInformerBuilder::covering(coverage);
         if let Some(view) = view::<K>(kind) {
             name = format!("{name}, as {view}");
         }

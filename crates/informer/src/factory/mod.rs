@@ -5,6 +5,8 @@
 
 mod builder;
 pub mod groups;
+mod kinds;
+mod matching;
 mod registry;
 mod resource;
 mod scope;
@@ -21,9 +23,12 @@ use crate::{
     AnyInformer, DynamicObject, Health, NotSynced, SharedInformer, SyncReport,
     discovery::ResolveError,
     shared::{BuildError, SharedInformerBuilder},
+    source::KubeListWatch,
     wait_for_cache_sync,
 };
 use builder::Options;
+use kinds::Kinds;
+use matching::Matching;
 use registry::Registry;
 
 pub use builder::{FactoryBuilder, FactoryError};
@@ -70,6 +75,9 @@ pub struct SharedInformerFactory {
 struct Inner {
     options: Options,
     registry: Registry,
+    /// Which kinds there are, if they are followed.
+    kinds: Option<Arc<Kinds>>,
+    matching: Matching,
 }
 
 /// The factory is shut down: nothing can be started any more.
@@ -91,7 +99,14 @@ impl SharedInformerFactory {
 
     fn assemble(options: Options, scope: Scope) -> Self {
         let registry = Registry::new(&options.stop);
-        Self { inner: Arc::new(Inner { options, registry }), scope: Arc::new(scope) }
+        let kinds = options.follow_kinds.map(|ask_every| {
+            let kinds = Arc::new(Kinds::new(options.discovery.clone(), ask_every));
+            let definitions = KubeListWatch::all(options.client.clone()).wire(options.wire);
+            registry.accompany(Arc::clone(&kinds).run(definitions));
+            kinds
+        });
+        let inner = Inner { options, registry, kinds, matching: Matching::default() };
+        Self { inner: Arc::new(inner), scope: Arc::new(scope) }
     }
 
     /// The same factory for other objects: what is asked of it has this scope, while starting, waiting and stopping
@@ -229,6 +244,17 @@ impl SharedInformerFactory {
     /// Outside of a Tokio runtime.
     pub fn start(&self) -> Result<(), ShutDown> {
         self.inner.registry.start()
+    }
+
+    /// Does something once the informers that the next start leaves running have their first lists in the cache.
+    pub(crate) fn after_sync(&self, then: impl FnOnce() + Send + 'static) {
+        let (factory, scope) = (Arc::downgrade(&self.inner), Arc::clone(&self.scope));
+        self.inner.registry.accompany(async move {
+            let Some(inner) = factory.upgrade() else { return };
+            if (Self { inner, scope }).wait_for_cache_sync(Duration::MAX).await.is_ok() {
+                then();
+            }
+        });
     }
 
     /// Waits until every informer that was started has its first list in the cache, for so long at most. The report

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,6 +28,8 @@ pub(super) struct Registry {
     /// Ends everything.
     root: CancellationToken,
     tasks: TaskTracker,
+    /// What is to run beside the informers, from the next start until the end of everything.
+    companions: Mutex<Vec<BoxFuture<'static, ()>>>,
     entries: Mutex<HashMap<Key, Entry>>,
 }
 
@@ -55,7 +58,12 @@ impl Entry {
 
 impl Registry {
     pub(super) fn new(stop: &CancellationToken) -> Self {
-        Self { root: stop.child_token(), tasks: TaskTracker::new(), entries: Mutex::default() }
+        Self {
+            root: stop.child_token(),
+            tasks: TaskTracker::new(),
+            companions: Mutex::default(),
+            entries: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
@@ -81,6 +89,11 @@ impl Registry {
         informer
     }
 
+    /// Has something run beside the informers, from the next start until the end of everything.
+    pub(super) fn accompany(&self, companion: impl Future<Output = ()> + Send + 'static) {
+        self.companions.lock().unwrap_or_else(PoisonError::into_inner).push(companion.boxed());
+    }
+
     /// Runs every informer that does not run yet.
     pub(super) fn start(&self) -> Result<(), ShutDown> {
         let mut entries = self.lock();
@@ -96,6 +109,11 @@ impl Registry {
                 }
             });
             entry.running = Some(Running { stop, task });
+        }
+        let companions = std::mem::take(&mut *self.companions.lock().unwrap_or_else(PoisonError::into_inner));
+        for companion in companions {
+            let stop = self.root.clone();
+            self.tasks.spawn(async move { stop.run_until_cancelled(companion).await });
         }
         Ok(())
     }
@@ -128,6 +146,7 @@ impl Registry {
             self.root.cancel();
             entries.clear();
         }
+        self.companions.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.tasks.close();
         if !is_inside_a_handler() {
             self.tasks.wait().await;

@@ -76,7 +76,10 @@ impl<K: Kind> ResourceInformer<K> {
     }
 
     pub(super) fn builder(&self) -> SharedInformerBuilder<K> {
-        self.factory.inner.options.builder(&self.kind, &self.key().scope)
+        let (inner, Key { resource, scope, .. }) = (&self.factory.inner, self.key());
+        let namespaces = self.factory.followed_namespaces(&scope);
+        let presence = inner.kinds.as_ref().and_then(|kinds| kinds.follow(resource));
+        inner.options.builder(&self.kind, &scope, namespaces.as_ref(), presence)
     }
 
     pub(super) fn key(&self) -> Key {

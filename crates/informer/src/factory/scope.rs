@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use informer_model::{FieldSelector, Selector, is_dns_label};
 
+use crate::Namespaces;
+
 /// Which objects of a kind the informers of a factory hold. A factory has one informer for each type and scope.
 ///
 /// Kinds without namespaces are held whole, whatever namespaces the scope names.
@@ -19,10 +21,26 @@ use informer_model::{FieldSelector, Selector, is_dns_label};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
-    /// None of them is all of them.
-    namespaces: BTreeSet<String>,
+    namespaces: Which,
     labels: Selector,
     fields: FieldSelector,
+}
+
+/// Which namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    /// These; none of them is all of them.
+    Fixed(BTreeSet<String>),
+    /// Those that are in a set at the time.
+    Followed(Namespaces),
+    /// Those that have certain labels at the time.
+    Matching(Selector),
+}
+
+impl Default for Which {
+    fn default() -> Self {
+        Self::Fixed(BTreeSet::new())
+    }
 }
 
 /// Why a scope cannot be.
@@ -67,8 +85,20 @@ impl Scope {
         }
         match namespaces.iter().find(|name| !is_dns_label(name)) {
             Some(name) => Err(ScopeError::Namespace { name: name.clone() }),
-            None => Ok(Self { namespaces, ..Self::default() }),
+            None => Ok(Self { namespaces: Which::Fixed(namespaces), ..Self::default() }),
         }
+    }
+
+    /// The objects of the namespaces that are in a set, which may change at any time. Two scopes with the same set are the
+    /// same, and with another set they are not, whatever is in them.
+    pub fn following(namespaces: &Namespaces) -> Self {
+        Self { namespaces: Which::Followed(namespaces.clone()), ..Self::default() }
+    }
+
+    /// The objects of the namespaces that have these labels at the time. The factory follows the namespaces with one more
+    /// informer, of their metadata, for which the client must be allowed to list and watch `namespaces`.
+    pub fn namespaces_matching(selector: &Selector) -> Self {
+        Self { namespaces: Which::Matching(selector.clone()), ..Self::default() }
     }
 
     /// Only objects with these labels.
@@ -87,14 +117,28 @@ impl Scope {
 
     /// What is left of it for a kind without namespaces.
     pub(super) fn of_cluster(&self) -> Self {
-        Self { namespaces: BTreeSet::new(), ..self.clone() }
+        Self { namespaces: Which::default(), ..self.clone() }
     }
 
-    /// What each source asks for: the namespace, or `None` for all.
+    pub(super) fn which_namespaces(&self) -> &Which {
+        &self.namespaces
+    }
+
+    /// What each source asks for that is always there: the namespace, or `None` for all.
     pub(super) fn each_namespace(&self) -> Vec<Option<&str>> {
-        match self.namespaces.len() {
-            0 => vec![None],
-            _ => self.namespaces.iter().map(|name| Some(name.as_str())).collect(),
+        match &self.namespaces {
+            Which::Fixed(names) if names.is_empty() => vec![None],
+            Which::Fixed(names) => names.iter().map(|name| Some(name.as_str())).collect(),
+            Which::Followed(_) | Which::Matching(_) => Vec::new(),
+        }
+    }
+
+    /// Where the objects lie that come and go with their namespaces, in words.
+    pub(super) fn place(&self) -> String {
+        match &self.namespaces {
+            Which::Fixed(_) => String::new(),
+            Which::Followed(set) => format!(" in followed namespaces #{}", set.id()),
+            Which::Matching(selector) => format!(" in namespaces labelled {:?}", selector.to_string()),
         }
     }
 

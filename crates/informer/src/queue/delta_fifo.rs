@@ -119,7 +119,7 @@ impl<K> Queue<K> for DeltaFifo<K> {
     fn deleted(&mut self, tombstone: Tombstone<K>) {
         let version = match &tombstone {
             Tombstone::Final(object) => object.resource_version().clone(),
-            Tombstone::Unknown { .. } => ResourceVersion::UNSET,
+            Tombstone::Unknown { .. } | Tombstone::Left { .. } => ResourceVersion::UNSET,
         };
         if self.is_busy(tombstone.key()) || self.store.get(tombstone.key()).is_some() {
             self.saw(&version);

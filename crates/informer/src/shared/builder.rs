@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     EventHandler, Object,
+    coverage::Coverage,
     metrics::Metrics,
     monitor::{Monitor, ProblemHandler},
     pipelines::PipelineConfig,
@@ -27,7 +28,7 @@ use crate::{
 /// Builds a [`SharedInformer`]. Every option has a default that is right for most.
 #[must_use]
 pub struct SharedInformerBuilder<K> {
-    sources: Vec<Arc<dyn ListWatch<K>>>,
+    coverage: Coverage<K>,
     name: Option<String>,
     options: InformerOptions,
     transform: Option<Transform<K>>,
@@ -58,13 +59,22 @@ pub enum BuildError {
     /// A page of no objects never ends.
     #[error("the page size must be at least 1")]
     PageSize,
+    /// What comes and goes is followed by informers that are shared.
+    #[error(
+        "an informer that is not shared covers the same for ever: to follow namespaces or a kind, build a shared one"
+    )]
+    Unshared,
 }
 
 impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
     pub(crate) fn new(source: impl ListWatch<K>) -> Self {
+        Self::covering(Coverage::fixed(vec![Arc::new(source)]))
+    }
+
+    pub(crate) fn covering(coverage: Coverage<K>) -> Self {
         let (writer, store) = store::new();
         Self {
-            sources: vec![Arc::new(source)],
+            coverage,
             name: None,
             options: InformerOptions::default(),
             transform: None,
@@ -78,7 +88,7 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
 
     /// Adds another source: one for each namespace makes one informer of a list of namespaces.
     pub fn source(mut self, source: impl ListWatch<K>) -> Self {
-        self.sources.push(Arc::new(source));
+        self.coverage.fixed.push(Arc::new(source));
         self
     }
 
@@ -137,7 +147,7 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
 
     /// An informer that is not shared: it tells this handler alone, in the task that runs it.
     pub fn build_unshared<H: EventHandler<K>>(self, handler: H) -> Result<Informer<K, H>, BuildError> {
-        self.check()?;
+        self.check_unshared()?;
         Ok(Informer::of(self, handler))
     }
 
@@ -152,7 +162,7 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
         P: FnMut(Vec<Delta<K>>) -> F,
         F: Future<Output = Vec<Delta<K>>>,
     {
-        self.check()?;
+        self.check_unshared()?;
         Ok(DeltaProcessor::of(self, known, process))
     }
 
@@ -164,34 +174,45 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
         if self.options.has_empty_pages() {
             return Err(BuildError::PageSize);
         }
-        for (at, second) in self.sources.iter().enumerate() {
+        let sources = &self.coverage.fixed;
+        for (at, second) in sources.iter().enumerate() {
             let overlaps = |first: &&Arc<dyn ListWatch<K>>| match (first.namespace(), second.namespace()) {
                 (Some(one), Some(other)) => one == other,
                 _ => true,
             };
-            if let Some(first) = self.sources[..at].iter().find(overlaps) {
+            if let Some(first) = sources[..at].iter().find(overlaps) {
                 let (first, second) = (first.description(), second.description());
                 return Err(BuildError::Overlap { first, second });
+            }
+            if self.coverage.follows_namespaces() {
+                let first = "the namespaces that are followed".to_owned();
+                return Err(BuildError::Overlap { first, second: second.description() });
             }
         }
         Ok(())
     }
 
+    /// The same for the forms that are not shared.
+    fn check_unshared(&self) -> Result<(), BuildError> {
+        if self.coverage.changes() {
+            return Err(BuildError::Unshared);
+        }
+        self.check()
+    }
+
     /// What every form of informer is made of.
     pub(crate) fn into_parts(self) -> (Plan<K>, Monitor) {
         let InformerOptions { resync, grace, queue, settings, metrics } = self.options;
-        let descriptions: Vec<String> = self.sources.iter().map(|source| source.description()).collect();
-        let name = self.name.unwrap_or_else(|| descriptions.join(", "));
+        let descriptions: Vec<String> =
+            self.coverage.fixed.iter().map(|source| source.description()).collect();
+        let name = self.name.unwrap_or_else(|| match descriptions.is_empty() {
+            true => "objects of the namespaces that are followed".to_owned(),
+            false => descriptions.join(", "),
+        });
         let monitor =
             Monitor::new(name, descriptions).with_metrics(metrics).with_problem_handler(self.on_problem);
-        let config = PipelineConfig {
-            sources: self.sources,
-            settings,
-            seed: self.seed,
-            queue,
-            transform: self.transform,
-        };
-        (Plan { config, writer: self.writer, resync, grace }, monitor)
+        let config = PipelineConfig { settings, seed: self.seed, queue, transform: self.transform };
+        (Plan { coverage: self.coverage, config, writer: self.writer, resync, grace }, monitor)
     }
 
     /// With all of these at once.

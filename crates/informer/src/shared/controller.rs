@@ -13,14 +13,16 @@ use super::{
 };
 use crate::{
     Event,
+    coverage::Coverage,
     metrics::{self, Levels, Measurement, Probe},
     monitor::Monitor,
-    pipelines::{PipelineBatch, PipelineQueue, Pipelines, QUIET},
+    pipelines::{PipelineBatch, Pipelines, QUIET, Queues},
     store::{Store, StoreWriter},
     until,
 };
 
 pub(super) struct Controller<K: Send + Sync + 'static> {
+    coverage: Coverage<K>,
     pipelines: Pipelines<K>,
     writer: StoreWriter<K>,
     store: Store<K>,
@@ -37,7 +39,7 @@ pub(super) struct Controller<K: Send + Sync + 'static> {
 struct Gauges<K> {
     resource: Option<GroupVersionResource>,
     store: Store<K>,
-    queues: Vec<PipelineQueue<K>>,
+    queues: Queues<K>,
     members: Members<K>,
 }
 
@@ -49,7 +51,7 @@ impl<K: Send + Sync + 'static> Gauges<K> {
             objects: self.store.len(),
             bytes: self.store.wire_bytes(),
             index_bytes: self.store.snapshot().index_bytes(),
-            queued: self.queues.iter().map(PipelineQueue::len).sum(),
+            queued: self.queues.len(),
             handlers: self.members.lags(),
         }
     }
@@ -68,9 +70,8 @@ impl<K: Send + Sync + 'static> Controller<K> {
         if monitor.metrics().is_some() {
             plan.writer.count_wire_bytes();
         }
-        let resource = plan.config.sources.first().and_then(|source| source.resource());
-        let pipelines =
-            Pipelines::start(plan.config, store.clone(), Arc::clone(&monitor), stop.child_token());
+        let resource = plan.coverage.resource();
+        let pipelines = Pipelines::new(plan.config, store.clone(), Arc::clone(&monitor), stop.child_token());
         let name = monitor.name().to_owned();
         let processor = Processor::new(Arc::clone(&joining), plan.resync, name, monitor.metrics().cloned());
         let gauges = monitor.metrics().map(|metrics| {
@@ -82,6 +83,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
             gauges
         });
         Self {
+            coverage: plan.coverage,
             pipelines,
             writer: plan.writer,
             store,
@@ -98,6 +100,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
     pub(super) async fn run(mut self, stop: CancellationToken) -> Vec<String> {
         let joining = Arc::clone(&self.joining);
         let mut rest = None;
+        self.cover();
         loop {
             // Pending handlers are admitted between two batches: what they are shown first is exactly what was told
             // before them.
@@ -107,6 +110,11 @@ impl<K: Send + Sync + 'static> Controller<K> {
                 biased;
                 () = stop.cancelled() => break,
                 () = joining.arrived() => {}
+                () = self.coverage.changed() => {
+                    self.cover();
+                    rest = Some(Instant::now() + QUIET);
+                    tokio::task::yield_now().await;
+                }
                 () = until(check) => {
                     if self.processor.tick(Instant::now()) {
                         self.pipelines.resync();
@@ -157,11 +165,35 @@ impl<K: Send + Sync + 'static> Controller<K> {
         });
         drop(batch);
         self.processor.distribute(notices);
+        self.note_synced();
+        self.monitor.measure(Measurement::Applied { added, updated, deleted, took: taken.elapsed() });
+    }
+
+    /// What is covered has changed: what is not covered any more leaves the cache, then handlers hear of it.
+    fn cover(&mut self) {
+        let taken = Instant::now();
+        let mut notices = Vec::new();
+        let Self { coverage, pipelines, synced, .. } = self;
+        let lost_resync = self.writer.write(|batch| {
+            pipelines.cover(coverage, *synced, batch, |event| notices.push(Notice { event, initial: false }))
+        });
+        if lost_resync {
+            pipelines.resync();
+        }
+        let deleted = notices.len();
+        self.processor.distribute(notices);
+        // What is not to be listed is not waited for.
+        self.note_synced();
+        if deleted > 0 {
+            self.monitor.measure(Measurement::Applied { added: 0, updated: 0, deleted, took: taken.elapsed() });
+        }
+    }
+
+    fn note_synced(&mut self) {
         if !self.synced && self.pipelines.has_synced() {
             self.synced = true;
             self.processor.initial_list_done();
             self.monitor.synced(self.store.len());
         }
-        self.monitor.measure(Measurement::Applied { added, updated, deleted, took: taken.elapsed() });
     }
 }

@@ -29,7 +29,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument;
 
 use crate::{
-    Object,
+    Namespaces, Object,
+    coverage::{Coverage, SourceOf, Within},
     health::{Health, Life, SyncError},
     monitor::Monitor,
     panic_message,
@@ -112,6 +113,7 @@ impl<K> Inner<K> {
 
 /// Everything that is used up by running.
 pub(crate) struct Plan<K> {
+    pub(crate) coverage: Coverage<K>,
     pub(crate) config: PipelineConfig<K>,
     pub(crate) writer: StoreWriter<K>,
     pub(crate) resync: Duration,
@@ -151,6 +153,17 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// An informer of a source, with nothing else chosen yet.
     pub fn builder(source: impl ListWatch<K>) -> SharedInformerBuilder<K> {
         SharedInformerBuilder::new(source)
+    }
+
+    /// An informer of namespaces that may come and go while it runs, each with a source of its own. What a source has of another
+    /// namespace than the one that it was made for is skipped.
+    pub fn following<S: ListWatch<K>>(
+        namespaces: &Namespaces,
+        source: impl Fn(&str) -> S + Send + Sync + 'static,
+    ) -> SharedInformerBuilder<K> {
+        let source: SourceOf<K> =
+            Arc::new(move |name| Arc::new(Within { namespace: name.into(), source: source(name) }));
+        SharedInformerBuilder::covering(Coverage::following(namespaces, source))
     }
 
     /// Runs until it is told to stop: first the reflectors end, then what they have brought is put into the
@@ -271,6 +284,20 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// the informer is doing and what is wrong.
     pub async fn wait_until_synced(&self, within: Duration) -> Result<(), SyncError> {
         self.inner.monitor.wait_until_synced(within, || self.inner.store.len()).await
+    }
+
+    /// Waits until the first list of one [namespace](Namespaces) is in the cache, also of one that was added later. When the
+    /// time is up first, the error says what the informer is doing and what is wrong.
+    pub async fn wait_until_namespace_synced(
+        &self,
+        namespace: &str,
+        within: Duration,
+    ) -> Result<(), SyncError> {
+        match tokio::time::timeout(within, self.inner.store.wait_until_listed(namespace)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(SyncError::Stopped { informer: self.name().to_owned() }),
+            Err(_) => Err(SyncError::Deadline { waited: within, health: Box::new(self.health()) }),
+        }
     }
 
     /// The version that the cache has reached; unset before the first list.

@@ -73,6 +73,23 @@ pub struct KubeListWatch<K: Resource> {
     protobuf: Arc<AtomicBool>,
 }
 
+// Derived, it would ask for `K: Clone`.
+impl<K: Resource<DynamicType: Clone>> Clone for KubeListWatch<K> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            label_selector: self.label_selector.clone(),
+            field_selector: self.field_selector.clone(),
+            tweaks: self.tweaks.clone(),
+            keep_managed_fields: self.keep_managed_fields,
+            compressed: self.compressed,
+            protobuf: Arc::clone(&self.protobuf),
+        }
+    }
+}
+
 /// In which forms the answers of a server are asked for. A server that does not have one of them sends another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -172,6 +189,20 @@ impl<K: Resource> KubeListWatch<K> {
         self
     }
 
+    /// What is listed, in words, in a place in words.
+    pub(crate) fn described(&self, place: &str) -> String {
+        let (group, plural) = (K::group(&self.kind), K::plural(&self.kind));
+        let metadata = if K::metadata_api() { "metadata of " } else { "" };
+        let mut words = format!("{metadata}{}{place}", qualified_name(&plural, &group));
+        if let Some(selector) = &self.label_selector {
+            words += &format!(" with labels {selector:?}");
+        }
+        if let Some(selector) = &self.field_selector {
+            words += &format!(" with fields {selector:?}");
+        }
+        words
+    }
+
     fn request(&self, options: ListOptions, watch: bool) -> Result<Request<()>, SourceError> {
         let mut options = ListOptions {
             label_selector: joined(self.label_selector.clone(), options.label_selector),
@@ -210,23 +241,13 @@ where
     }
 
     fn description(&self) -> String {
-        let (group, plural) = (K::group(&self.kind), K::plural(&self.kind));
-        let mut words = if K::metadata_api() { "metadata of ".to_owned() } else { String::new() };
-        words += &qualified_name(&plural, &group);
         match (&self.namespace, is_namespaced::<K>(&self.kind)) {
-            (Some(namespace), _) => words += &format!(" in namespace {namespace:?}"),
-            (None, Some(true)) => words += " in all namespaces",
-            (None, Some(false)) => {}
+            (Some(namespace), _) => self.described(&format!(" in namespace {namespace:?}")),
+            (None, Some(true)) => self.described(" in all namespaces"),
+            (None, Some(false)) => self.described(""),
             // Whether a custom resource lies in namespaces is not known here.
-            (None, None) => words += " in the whole cluster",
+            (None, None) => self.described(" in the whole cluster"),
         }
-        if let Some(selector) = &self.label_selector {
-            words += &format!(" with labels {selector:?}");
-        }
-        if let Some(selector) = &self.field_selector {
-            words += &format!(" with fields {selector:?}");
-        }
-        words
     }
 
     fn list(&self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, SourceError>> {

@@ -84,6 +84,8 @@ struct Reached {
     version: ResourceVersion,
     /// The versions of namespaces that are filled each by itself.
     namespaces: BTreeMap<Arc<str>, ResourceVersion>,
+    /// Why there can be no objects at all, in words, if that is so.
+    absent: Option<Arc<str>>,
     /// The writer is gone: there will be no other version.
     last: bool,
 }
@@ -111,7 +113,14 @@ impl<K> Shared<K> {
             if reached.version != state.version {
                 reached.version = state.version.clone();
             }
-            reached.namespaces.extend(state.namespace_versions.drain(..));
+            let news = news || reached.absent != state.absent;
+            reached.absent.clone_from(&state.absent);
+            for (namespace, version) in state.namespace_versions.drain(..) {
+                match version {
+                    Some(version) => drop(reached.namespaces.insert(namespace, version)),
+                    None => drop(reached.namespaces.remove(&namespace)),
+                }
+            }
             news
         });
     }
@@ -194,6 +203,11 @@ impl<K> Store<K> {
         self.shared.view.load().version.clone()
     }
 
+    /// Why there can be no objects at all, in words: the server does not serve their kind.
+    pub fn absent(&self) -> Option<Arc<str>> {
+        self.shared.reached.borrow().absent.clone()
+    }
+
     /// Adds an index, at any time: what is in the store already is in it when this returns.
     ///
     /// The function gives the values under which an object is to be found: none, one, or many. If it panics,
@@ -263,6 +277,16 @@ impl<K> Store<K> {
                 .unwrap_or_else(|| namespace().unwrap_or(&reached.version).clone())
         })
         .await
+    }
+
+    /// Waits until the first list of a namespace that is filled by itself is in the store. Says whether it is: the store may
+    /// be closed first.
+    pub(crate) async fn wait_until_listed(&self, namespace: &str) -> bool {
+        let is_listed =
+            |reached: &Reached| reached.namespaces.get(namespace).is_some_and(|it| !it.is_unset());
+        let mut reached = self.shared.reached.subscribe();
+        let decided = reached.wait_for(|reached| reached.last || is_listed(reached)).await;
+        decided.is_ok_and(|reached| is_listed(&reached))
     }
 
     /// Waits until what counts of all that was reached is this version or a later one.

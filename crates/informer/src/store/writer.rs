@@ -4,6 +4,7 @@ use std::{
     cmp::Ordering,
     collections::VecDeque,
     hint::black_box,
+    ops::Bound,
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -35,7 +36,9 @@ pub(super) struct State<K> {
     /// How often the version went back.
     pub(super) rewinds: u64,
     /// What is new of the versions of single namespaces.
-    pub(super) namespace_versions: Vec<(Arc<str>, ResourceVersion)>,
+    pub(super) namespace_versions: Vec<(Arc<str>, Option<ResourceVersion>)>,
+    /// Why there can be no objects at all, in words, if that is so.
+    pub(super) absent: Option<Arc<str>>,
     /// What all objects took on the wire, if somebody wants to know: it is a look at the body of each that comes or
     /// goes.
     pub(super) wire_bytes: Option<u64>,
@@ -52,6 +55,7 @@ impl<K> State<K> {
             version: ResourceVersion::UNSET,
             rewinds: 0,
             namespace_versions: Vec::new(),
+            absent: None,
             wire_bytes: None,
         }
     }
@@ -288,9 +292,28 @@ impl<K> Batch<'_, K> {
         self.state.version = version;
     }
 
-    /// Says which version one namespace has reached that is filled by itself.
-    pub(crate) fn set_namespace_version(&mut self, namespace: &str, version: ResourceVersion) {
-        self.state.namespace_versions.push((namespace.into(), version));
+    /// Says which version one namespace has reached that is filled by itself; `None` when it is filled no longer.
+    pub(crate) fn set_namespace_version(&mut self, namespace: Arc<str>, version: Option<ResourceVersion>) {
+        self.state.namespace_versions.push((namespace, version));
+    }
+
+    /// Says why there can be no objects at all, or that there can.
+    pub(crate) fn set_absent(&mut self, why: Option<Arc<str>>) {
+        self.state.absent = why;
+    }
+
+    /// Takes out all objects of one namespace, or all that there are, in the order of keys.
+    pub(crate) fn evict(&mut self, namespace: Option<&str>) -> Vec<Object<K>> {
+        // With a namespace, it costs that namespace alone: keys begin with it.
+        let keys: Vec<ObjectKey> = match namespace {
+            None => self.state.order.keys().cloned().collect(),
+            Some(namespace) => {
+                let (first, end) = (format!("{namespace}/"), format!("{namespace}0"));
+                let bounds = (Bound::Included(first.as_str()), Bound::Excluded(end.as_str()));
+                self.state.order.range::<_, str>(bounds).map(|(key, _)| key.clone()).collect()
+            }
+        };
+        keys.iter().filter_map(|key| self.state.remove(key)).collect()
     }
 
     /// Makes a list the contents of the store, at the list's version.

@@ -59,6 +59,7 @@ fn show_event(event: &Event<ConfigMap>) -> String {
         Event::Updated { old, new } => format!("~{old:?}→{new:?}"),
         Event::Deleted(Tombstone::Final(last)) => format!("-{last:?}"),
         Event::Deleted(Tombstone::Unknown { last_seen, .. }) => format!("?{}", show(last_seen)),
+        Event::Deleted(Tombstone::Left { last_seen, .. }) => format!("!{last_seen:?}"),
     }
 }
 

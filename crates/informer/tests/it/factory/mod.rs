@@ -1,6 +1,7 @@
 //! The factory against the embedded server: which informers there are, when they run, and every kind of them.
 
 mod bad_input;
+mod coming;
 mod custom;
 mod life;
 use crate::support::log_lines;

@@ -1,6 +1,7 @@
 //! What an informer promises, seen through its public face and against a server in memory.
 
 mod controller;
+mod following;
 mod handlers;
 mod life;
 use crate::support::log_lines;

@@ -55,6 +55,7 @@ pub(crate) fn show_deltas(deltas: &[Delta<ConfigMap>]) -> String {
         Delta::Deleted(Tombstone::Final(object)) => format!("-{object:?}"),
         Delta::Deleted(Tombstone::Unknown { last_seen: Some(object), .. }) => format!("?{object:?}"),
         Delta::Deleted(Tombstone::Unknown { key, last_seen: None }) => format!("?{key}"),
+        Delta::Deleted(Tombstone::Left { last_seen, .. }) => format!("!{last_seen:?}"),
         Delta::Replaced(object) => format!("={object:?}"),
         Delta::Sync(object) => format!(".{object:?}"),
         Delta::ReplacedAll(list) => format!("=[{}]#{}", show(&list.objects), list.version),
