@@ -67,6 +67,8 @@
 mod any;
 mod backoff;
 #[cfg(feature = "controller")]
+pub mod client;
+#[cfg(feature = "controller")]
 pub mod controller;
 mod delta;
 pub mod discovery;

@@ -326,9 +326,13 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             workers = self.workers,
             "controller starts: its caches are complete"
         );
+        // Dropped, it ends what waits for caches.
+        let waiting = stop.child_token().drop_guard();
         let worker = Worker {
             name: self.name.clone(),
             queue: self.queue.clone(),
+            written: Arc::default(),
+            waiting: waiting.token().clone(),
             reconcile: Arc::new(reconcile),
             eager: Arc::new(ItemExponential::default()),
             on_failure: self.on_failure.clone(),

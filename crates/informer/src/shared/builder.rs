@@ -126,6 +126,8 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
         let (plan, monitor) = self.into_parts();
         let inner = Inner {
             store: plan.writer.store(),
+            #[cfg(feature = "controller")]
+            sources: plan.config.sources.clone().into(),
             monitor: Arc::new(monitor),
             joining: Joining::new(),
             plan: Mutex::new(Some(plan)),

@@ -89,6 +89,8 @@ pub struct SharedInformer<K> {
 
 struct Inner<K> {
     store: Store<K>,
+    #[cfg(feature = "controller")]
+    sources: Arc<[Arc<dyn ListWatch<K>>]>,
     monitor: Arc<Monitor>,
     joining: Arc<Joining<K>>,
     /// What it needs to run; gone once it does.
@@ -254,6 +256,12 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// The cache by its indexes: client-go has another type for that, here it is the [`store`](Self::store).
     pub fn indexer(&self) -> Store<K> {
         self.store()
+    }
+
+    /// What it lists and watches.
+    #[cfg(feature = "controller")]
+    pub(crate) fn sources(&self) -> Arc<[Arc<dyn ListWatch<K>>]> {
+        Arc::clone(&self.inner.sources)
     }
 
     /// The informer's name.

@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p informer --test it simulation` runs those of one module.
 
+mod client;
 mod discovery;
 mod dynamic;
 mod events;
