@@ -22,7 +22,9 @@ pub(crate) trait Remembered: Send + Sync {
 
 /// What a call has written: objects, and where the versions of their writes are remembered.
 #[derive(Clone, Default)]
-pub(crate) struct Written(Arc<Mutex<Vec<(Arc<dyn Remembered>, ObjectKey)>>>);
+pub(crate) struct Written(Arc<Mutex<Objects>>);
+
+type Objects = Vec<(Arc<dyn Remembered>, ObjectKey)>;
 
 impl Written {
     /// Runs something whose writes are noted here.
@@ -54,7 +56,7 @@ impl Written {
         missing
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<dyn Remembered>, ObjectKey)>> {
+    fn lock(&self) -> MutexGuard<'_, Objects> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,6 +3,7 @@
 //! `cargo test -p informer --test it simulation` runs those of one module.
 
 mod client;
+mod controller;
 mod discovery;
 mod dynamic;
 mod events;

@@ -2,7 +2,7 @@
 
 mod call;
 mod simulation;
-mod stage;
+pub(crate) mod stage;
 mod writes;
 
 use crate::support;
