@@ -4,6 +4,8 @@ use std::{collections::BTreeSet, future::pending, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use informer_model::GroupVersionResource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -68,6 +70,10 @@ impl<K, S: ListWatch<K>> ListWatch<K> for Within<S> {
         self.source.resource()
     }
 
+    fn covers(&self, metadata: &ObjectMeta, object: &dyn Fn() -> Value) -> bool {
+        self.source.covers(metadata, object)
+    }
+
     fn description(&self) -> String {
         self.source.description()
     }
@@ -99,7 +105,13 @@ impl Wanted {
     }
 }
 
-impl<K> Coverage<K> {
+impl<K> Clone for Coverage<K> {
+    fn clone(&self) -> Self {
+        Self { fixed: self.fixed.clone(), followed: self.followed.clone(), kind: self.kind.clone() }
+    }
+}
+
+impl<K: 'static> Coverage<K> {
     pub(crate) fn fixed(sources: Vec<Arc<dyn ListWatch<K>>>) -> Self {
         Self { fixed: sources, followed: None, kind: None }
     }
@@ -112,6 +124,20 @@ impl<K> Coverage<K> {
     pub(crate) fn of_kind(mut self, kind: watch::Receiver<Presence>) -> Self {
         self.kind = Some(kind);
         self
+    }
+
+    /// Whether a watch of any source tells of an object with this metadata now; see [`ListWatch::covers`].
+    #[cfg(feature = "controller")]
+    pub(crate) fn covers(&self, metadata: &ObjectMeta, object: &dyn Fn() -> Value) -> bool {
+        if self.kind.as_ref().is_some_and(|kind| matches!(*kind.borrow(), Presence::Absent(_))) {
+            return false;
+        }
+        let Some((names, source)) = &self.followed else {
+            return self.fixed.iter().any(|source| source.covers(metadata, object));
+        };
+        let Some(namespace) = metadata.namespace.as_deref() else { return false };
+        names.borrow().as_ref().is_none_or(|names| names.contains(namespace))
+            && source(namespace).covers(metadata, object)
     }
 
     /// Which resource of an API all sources are of, where they say so.

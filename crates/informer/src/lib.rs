@@ -71,6 +71,8 @@
 
 mod any;
 mod backoff;
+#[cfg(feature = "controller")]
+pub mod client;
 pub mod clusters;
 #[cfg(feature = "controller")]
 pub mod controller;

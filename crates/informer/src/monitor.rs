@@ -410,7 +410,16 @@ impl Monitor {
         };
         let sources = state.pipelines.values().map(source).collect();
         let (quarantined, absent) = (state.quarantine.len(), state.absent.as_deref().map(str::to_owned));
-        Health { informer: self.name.clone(), life, synced, objects, bytes: None, quarantined, absent, sources }
+        Health {
+            informer: self.name.clone(),
+            life,
+            synced,
+            objects,
+            bytes: None,
+            quarantined,
+            absent,
+            sources,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

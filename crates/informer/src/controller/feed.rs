@@ -1,130 +1,143 @@
-//! What fills a controller's queue: a handler of an informer that knows which items an event is about.
+//! What a controller hears of, and which items that is about.
 
-use std::{
-    future::{Future, ready},
-    hash::Hash,
-    time::Duration,
+use std::{fmt, hash::Hash};
+
+use informer_model::ObjectKey;
+use kube::Resource;
+
+use super::{
+    Predicate,
+    joined::{OfInformer, Source},
+    owner::{owner_of, owners_of},
 };
+use crate::{Event, Object, SharedInformer, store::IndexHandle};
 
-use futures_util::future::try_join_all;
-
-use crate::{
-    AnyInformer, Event, EventHandler, Object, Registration, SharedInformer, Tombstone,
-    shared::{AddHandlerError, HandlerSyncError},
-    sync::Arc,
-    workqueue::WorkQueue,
-};
-
-/// What existed before, and what is only shown again, waits behind what changes.
-pub(crate) const NOT_NEWS: i32 = -100;
-
-/// An informer, and how it fills a queue.
-pub(super) trait Feed<T>: Send + Sync {
-    fn informer(&self) -> &dyn AnyInformer;
-    fn join(&self, queue: &WorkQueue<T>) -> Result<Registration, AddHandlerError>;
-}
-
-pub(super) fn new<T, K, F, I>(controller: &str, informer: &SharedInformer<K>, items: F) -> Box<dyn Feed<T>>
-where
-    T: Hash + Eq + Clone + Send + 'static,
-    K: Send + Sync + 'static,
-    F: Fn(&Event<K>) -> I + Send + Sync + 'static,
-    I: IntoIterator<Item = T>,
-{
-    let add = move |event: &Event<K>, queue: &WorkQueue<T>, priority| {
-        items(event).into_iter().for_each(|item| queue.add_with_priority(item, priority));
-    };
-    Box::new(OfInformer {
-        name: format!("controller {controller}"),
-        informer: informer.clone(),
-        add: Arc::new(add),
-    })
-}
-
-struct OfInformer<K, F> {
-    name: String,
+/// Events of an informer, and which items of a controller they are about: for [`Controller::feed`](super::Controller::feed).
+///
+/// ```
+/// use informer::{SharedInformer, controller::{Controller, Feed, Predicate}};
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Pod}};
+///
+/// fn controller(
+///     deployments: &SharedInformer<Deployment>, pods: &SharedInformer<Pod>, maps: &SharedInformer<ConfigMap>,
+/// ) -> Result<Controller, Box<dyn std::error::Error>> {
+///     let by_map = deployments.add_index("config-map", |deployment| deployment.metadata.annotations.clone()?.remove("config-map"))?;
+///     Ok(Controller::new("deployments")
+///         .feed(Feed::of(deployments).when(Predicate::generation_changed()))
+///         .feed(Feed::every_owner::<Deployment>(pods).priority(-1))
+///         // All deployments that the index has under the name of the config map.
+///         .feed(Feed::indexed(maps, by_map, |map| Some(map.key().name().to_owned()))))
+/// }
+/// ```
+#[must_use = "a feed is for a controller"]
+pub struct Feed<K, T = ObjectKey> {
     informer: SharedInformer<K>,
-    add: Arc<F>,
+    items: Items<K, T>,
+    when: Vec<Predicate<K>>,
+    priority: i32,
 }
 
-impl<T, K, F> Feed<T> for OfInformer<K, F>
-where
-    T: Send + 'static,
-    K: Send + Sync + 'static,
-    F: Fn(&Event<K>, &WorkQueue<T>, i32) + Send + Sync + 'static,
-{
-    fn informer(&self) -> &dyn AnyInformer {
-        &self.informer
+type Items<K, T> = Box<dyn Fn(&Event<K>) -> Vec<T> + Send + Sync>;
+
+impl<K: Send + Sync + 'static> Feed<K> {
+    /// Each event is about its object.
+    pub fn of(informer: &SharedInformer<K>) -> Self {
+        Self::events(informer, |event| [event.key().clone()])
     }
 
-    fn join(&self, queue: &WorkQueue<T>) -> Result<Registration, AddHandlerError> {
-        let (name, queue, add) = (self.name.clone(), queue.clone(), Arc::clone(&self.add));
-        self.informer.add_handler(Filler { name, queue, add })
-    }
-}
-
-/// Hears of changes and adds what they are about to the queue.
-struct Filler<T, F> {
-    name: String,
-    queue: WorkQueue<T>,
-    add: Arc<F>,
-}
-
-impl<T, K, F> EventHandler<K> for Filler<T, F>
-where
-    T: Send + 'static,
-    K: Send + Sync + 'static,
-    F: Fn(&Event<K>, &WorkQueue<T>, i32) + Send + Sync + 'static,
-{
-    fn on_add(&mut self, object: &Object<K>, initial: bool) -> impl Future<Output = ()> + Send {
-        let priority = if initial { NOT_NEWS } else { 0 };
-        (self.add)(&Event::Added(object.clone()), &self.queue, priority);
-        ready(())
+    /// Each event is about the owner of kind `Owner` that controls the object.
+    pub fn owns<Owner>(informer: &SharedInformer<K>) -> Self
+    where
+        Owner: Resource<DynamicType: Default> + 'static,
+        K: Resource,
+    {
+        let kind = Owner::DynamicType::default();
+        Self::mapped(informer, move |object| owner_of::<Owner>(object.meta(), &kind))
     }
 
-    fn on_update(&mut self, old: &Object<K>, new: &Object<K>) -> impl Future<Output = ()> + Send {
-        let event = Event::Updated { old: old.clone(), new: new.clone() };
-        let priority = if event.is_resync() { NOT_NEWS } else { 0 };
-        (self.add)(&event, &self.queue, priority);
-        ready(())
+    /// Each event is about all owners of kind `Owner`, whether they control the object or not.
+    pub fn every_owner<Owner>(informer: &SharedInformer<K>) -> Self
+    where
+        Owner: Resource<DynamicType: Default> + 'static,
+        K: Resource,
+    {
+        let kind = Owner::DynamicType::default();
+        Self::mapped(informer, move |object| owners_of::<Owner>(object.meta(), &kind))
     }
 
-    fn on_delete(&mut self, gone: &Tombstone<K>) -> impl Future<Output = ()> + Send {
-        (self.add)(&Event::Deleted(gone.clone()), &self.queue, 0);
-        ready(())
-    }
-
-    fn name(&self) -> Option<&str> {
-        Some(&self.name)
+    /// Each event is about the objects of an index: those under the values that a function makes of the object. The index is that of the cache
+    /// at that moment; what comes to be under the value later is about itself.
+    pub fn indexed<R, F, I>(informer: &SharedInformer<K>, index: IndexHandle<R>, values: F) -> Self
+    where
+        R: Send + Sync + 'static,
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        Self::mapped(informer, move |object| {
+            let under = |value: &str| index.get(value).into_iter().map(|found| found.key().clone());
+            values(object)
+                .into_iter()
+                .flat_map(|value| under(value.as_ref()).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        })
     }
 }
 
-/// A queue that informers fill. When this is dropped they no longer do, and the queue is shut down.
-pub(super) struct Fed<T: Hash + Eq + Clone + Send + 'static> {
-    registrations: Vec<Registration>,
-    queue: WorkQueue<T>,
-}
-
-impl<T: Hash + Eq + Clone + Send + 'static> Fed<T> {
-    pub(super) fn join(feeds: &[Box<dyn Feed<T>>], queue: &WorkQueue<T>) -> Result<Self, AddHandlerError> {
-        let mut fed = Self { registrations: Vec::with_capacity(feeds.len()), queue: queue.clone() };
-        for feed in feeds {
-            fed.registrations.push(feed.join(queue)?);
-        }
-        Ok(fed)
+impl<K: Send + Sync + 'static, T> Feed<K, T> {
+    /// Each event is about what a function makes of the object; of an update, of what it was and of what it is.
+    pub fn mapped<F, I>(informer: &SharedInformer<K>, items: F) -> Self
+    where
+        F: Fn(&Object<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = T>,
+    {
+        Self::events(informer, move |event| {
+            let (before, after) = event.objects();
+            before.into_iter().chain(after).flat_map(&items).collect::<Vec<T>>()
+        })
     }
 
-    /// Waits until all that exists is in the queue.
-    pub(super) async fn synced(&self) -> Result<(), HandlerSyncError> {
-        let each =
-            self.registrations.iter().map(|registration| registration.wait_until_synced(Duration::MAX));
-        try_join_all(each).await.map(drop)
+    /// Each event is about what a function makes of it: the most general way.
+    pub fn events<F, I>(informer: &SharedInformer<K>, items: F) -> Self
+    where
+        F: Fn(&Event<K>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = T>,
+    {
+        let items = Box::new(move |event: &Event<K>| items(event).into_iter().collect());
+        Self { informer: informer.clone(), items, when: Vec::new(), priority: 0 }
+    }
+
+    /// Only events that pass. May be said several times: then all have to let an event pass.
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
+        self.when.push(predicate);
+        self
+    }
+
+    /// Items of higher priority are before others in the queue. Default: 0. What existed before and what a resync shows is 100 lower.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    pub(super) fn into_source(self, controller: &str) -> Box<dyn Source<T>>
+    where
+        T: Hash + Eq + Clone + Send + 'static,
+        K: 'static,
+    {
+        let Self { informer, items, when, priority } = self;
+        let items = move |event: &Event<K>| match when.iter().all(|predicate| predicate.passes(event)) {
+            true => items(event),
+            false => Vec::new(),
+        };
+        OfInformer::source(controller, informer, items, priority)
     }
 }
 
-impl<T: Hash + Eq + Clone + Send + 'static> Drop for Fed<T> {
-    fn drop(&mut self) {
-        self.registrations.iter().for_each(Registration::withdraw);
-        self.queue.shut_down();
+impl<K, T> fmt::Debug for Feed<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let predicates = self.when.len();
+        f.debug_struct("Feed")
+            .field("predicates", &predicates)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
     }
 }

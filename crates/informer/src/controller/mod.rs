@@ -11,11 +11,14 @@
 //! handlers that fill it.
 
 mod feed;
+mod joined;
 mod owner;
+mod predicate;
 mod worker;
 
 use std::{any::Any, fmt, future::Future, hash::Hash, time::Duration};
 
+use futures_util::Stream;
 use informer_model::ObjectKey;
 use kube::Resource;
 use tokio::{
@@ -24,10 +27,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::feed::NOT_NEWS;
-pub use self::owner::owner_of;
+pub(crate) use self::joined::NOT_NEWS;
+pub use self::{
+    feed::Feed,
+    owner::{owner_of, owners_of},
+    predicate::{PointerError, Predicate},
+};
 use self::{
-    feed::{Fed, Feed},
+    joined::{Fed, OfStream, Source},
     worker::Worker,
 };
 use crate::{
@@ -96,7 +103,9 @@ pub enum Action {
 pub struct Controller<T = ObjectKey> {
     name: String,
     queue: WorkQueue<T>,
-    feeds: Vec<Box<dyn Feed<T>>>,
+    sources: Vec<Box<dyn Source<T>>>,
+    /// Something that was asked for and cannot be.
+    wrong: Option<ControllerError>,
     workers: usize,
     sync_within: Option<Duration>,
     grace: Duration,
@@ -141,6 +150,12 @@ pub enum ControllerError {
     /// It has no workers.
     #[error("controller {controller:?} has no workers; give it at least one")]
     NoWorkers {
+        /// The controller's name.
+        controller: String,
+    },
+    /// A period of no time.
+    #[error("controller {controller:?} is to reconcile every 0 s; a period is longer than zero")]
+    NoPeriod {
         /// The controller's name.
         controller: String,
     },
@@ -189,7 +204,7 @@ pub enum ControllerError {
 impl Controller<ObjectKey> {
     /// The objects of this informer are what is reconciled, by their keys.
     pub fn of<K: Send + Sync + 'static>(self, informer: &SharedInformer<K>) -> Self {
-        self.watches_events(informer, |event| [event.key().clone()])
+        self.feed(Feed::of(informer))
     }
 
     /// The objects of this informer belong to others, of kind `Owner`: a change is about the owner that controls them, as
@@ -199,8 +214,7 @@ impl Controller<ObjectKey> {
         Owner: Resource<DynamicType: Default> + 'static,
         K: Resource + Send + Sync + 'static,
     {
-        let kind = Owner::DynamicType::default();
-        self.watches(informer, move |object| owner_of::<Owner>(object.meta(), &kind))
+        self.feed(Feed::owns::<Owner>(informer))
     }
 }
 
@@ -212,7 +226,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         Self {
             name,
             queue,
-            feeds: Vec::new(),
+            sources: Vec::new(),
+            wrong: None,
             workers: 1,
             sync_within: None,
             grace: CONTROLLER_GRACE,
@@ -227,20 +242,53 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         F: Fn(&Object<K>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        self.watches_events(informer, move |event| {
-            let (before, after) = event.objects();
-            before.into_iter().chain(after).flat_map(&items).collect::<Vec<T>>()
-        })
+        self.feed(Feed::mapped(informer, items))
     }
 
     /// An event is about these items, or about none: the most general way to choose them.
-    pub fn watches_events<K, F, I>(mut self, informer: &SharedInformer<K>, items: F) -> Self
+    pub fn watches_events<K, F, I>(self, informer: &SharedInformer<K>, items: F) -> Self
     where
         K: Send + Sync + 'static,
         F: Fn(&Event<K>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        self.feeds.push(feed::new(&self.name, informer, items));
+        self.feed(Feed::events(informer, items))
+    }
+
+    /// What an informer tells, with [predicates](Predicate), a priority, or another mapping.
+    pub fn feed<K: Send + Sync + 'static>(mut self, feed: Feed<K, T>) -> Self {
+        self.sources.push(feed.into_source(&self.name));
+        self
+    }
+
+    /// The items of any stream, read as long as the controller runs; a channel, for example. Its end ends nothing else.
+    ///
+    /// ```
+    /// use futures_util::stream::poll_fn;
+    /// use informer::{controller::Controller, model::ObjectKey};
+    /// use tokio::sync::mpsc;
+    ///
+    /// fn fed(mut keys: mpsc::Receiver<ObjectKey>) -> Controller {
+    ///     Controller::new("websites").stream(poll_fn(move |context| keys.poll_recv(context)))
+    /// }
+    /// ```
+    pub fn stream(mut self, items: impl Stream<Item = T> + Send + 'static) -> Self {
+        self.sources.push(Box::new(OfStream::new(&self.name, items, 0)));
+        self
+    }
+
+    /// The items that a function says after each period, behind what changes: all keys of a cache, for example, where the world can change
+    /// without an event.
+    pub fn every<F, I>(mut self, period: Duration, items: F) -> Self
+    where
+        F: Fn() -> I + Send + 'static,
+        I: IntoIterator<Item = T> + 'static,
+    {
+        if period.is_zero() {
+            self.wrong = Some(ControllerError::NoPeriod { controller: self.name.clone() });
+            return self;
+        }
+        self.sources.push(Box::new(OfStream::periodic(&self.name, period, items)));
         self
     }
 
@@ -313,13 +361,16 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         E: fmt::Display + Send + 'static,
     {
         let controller = || self.name.clone();
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
         if self.workers == 0 {
             return Err(ControllerError::NoWorkers { controller: controller() });
         }
         if self.queue.is_shut_down() {
             return Err(ControllerError::QueueShutDown { controller: controller() });
         }
-        let fed = Fed::join(&self.feeds, &self.queue).map_err(|error: AddHandlerError| {
+        let fed = Fed::join(&self.sources, &self.queue).map_err(|error: AddHandlerError| {
             ControllerError::InformerStopped { controller: controller(), reason: error.to_string() }
         })?;
         tokio::select! {
@@ -332,9 +383,13 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             workers = self.workers,
             "controller starts: its caches are complete"
         );
+        // Dropped, it ends what waits for caches.
+        let waiting = stop.child_token().drop_guard();
         let worker = Worker {
             name: self.name.clone(),
             queue: self.queue.clone(),
+            written: Arc::default(),
+            waiting: waiting.token().clone(),
             reconcile: Arc::new(reconcile),
             eager: Arc::new(ItemExponential::default()),
             on_failure: self.on_failure.clone(),
@@ -380,7 +435,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
 
     /// What those informers are doing that are not synced.
     fn missing(&self) -> String {
-        let informers = self.feeds.iter().map(|feed| feed.informer());
+        let informers = self.sources.iter().filter_map(|source| source.informer());
         let missing: Vec<String> = informers
             .filter(|informer: &&dyn AnyInformer| !informer.has_synced())
             .map(|informer| informer.health().to_string())
@@ -406,7 +461,8 @@ async fn all_ended(workers: &mut JoinSet<()>) {
 
 impl<T> fmt::Debug for Controller<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let informers: Vec<&str> = self.feeds.iter().map(|feed| feed.informer().name()).collect();
+        let informers: Vec<&str> =
+            self.sources.iter().filter_map(|source| Some(source.informer()?.name())).collect();
         f.debug_struct("Controller")
             .field("name", &self.name)
             .field("informers", &informers)

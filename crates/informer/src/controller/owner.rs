@@ -1,7 +1,7 @@
 //! To whom an object belongs.
 
 use informer_model::ObjectKey;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
 use crate::source::is_namespaced;
@@ -26,11 +26,24 @@ pub fn owner_of<Owner: Resource + 'static>(
     meta: &ObjectMeta,
     kind: &Owner::DynamicType,
 ) -> Option<ObjectKey> {
-    let (group, name) = (Owner::group(kind), Owner::kind(kind));
-    let owner = meta.owner_references.iter().flatten().find(|reference| {
-        let of_group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        reference.controller == Some(true) && of_group == group && reference.kind == name
-    })?;
+    references::<Owner>(meta, kind).find(|(reference, _)| reference.controller == Some(true))?.1
+}
+
+/// The keys of all objects of kind `Owner` that an object belongs to, whether they control it or not.
+pub fn owners_of<Owner: Resource + 'static>(meta: &ObjectMeta, kind: &Owner::DynamicType) -> Vec<ObjectKey> {
+    references::<Owner>(meta, kind).filter_map(|(_, key)| key).collect()
+}
+
+/// References to owners of a kind, with their keys, if they name one.
+fn references<'a, Owner: Resource + 'static>(
+    meta: &'a ObjectMeta,
+    kind: &'a Owner::DynamicType,
+) -> impl Iterator<Item = (&'a OwnerReference, Option<ObjectKey>)> {
     let namespace = meta.namespace.as_deref().filter(|_| is_namespaced::<Owner>(kind) != Some(false));
-    ObjectKey::new(namespace, &owner.name).ok()
+    let (group, name) = (Owner::group(kind), Owner::kind(kind));
+    let of_kind = meta.owner_references.iter().flatten().filter(move |reference| {
+        let of_group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        of_group == group && reference.kind == name
+    });
+    of_kind.map(move |reference| (reference, ObjectKey::new(namespace, &reference.name).ok()))
 }

@@ -10,13 +10,15 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{Action, Failure, OnFailure};
 use crate::{
+    client::Written,
     panic_message,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     workqueue::{ItemExponential, RateLimiter, Work, WorkQueue},
 };
 
@@ -27,10 +29,14 @@ pub(super) struct Worker<T, R> {
     pub(super) name: String,
     pub(super) queue: WorkQueue<T>,
     pub(super) reconcile: Arc<R>,
+    /// What the last call for a key has written, for as long as the caches may not show it.
+    pub(super) written: Arc<Mutex<HashMap<T, Written>>>,
     /// How long a key waits that wants to be looked at again at once, over and over. These are no failures.
     pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
     pub(super) stop: CancellationToken,
+    /// Ends what waits for caches.
+    pub(super) waiting: CancellationToken,
 }
 
 impl<T, R> Worker<T, R>
@@ -51,11 +57,16 @@ where
                 work = self.queue.get() => work,
             };
             let Some(work) = work else { return };
+            let Some(work) = self.when_ready(work) else { continue };
             let item = T::clone(&work);
             let span = tracing::info_span!("reconcile", controller = self.name, key = ?item);
             // The function itself may panic too, not only what it returns.
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
-            let outcome = call.instrument(span).await;
+            let written = Written::default();
+            let outcome = written.noting(call.instrument(span)).await;
+            if !written.is_empty() {
+                self.lock_written().insert(T::clone(&work), written);
+            }
             let follow = || match outcome {
                 Ok(Ok(action)) => self.succeeded(&work, action),
                 Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
@@ -65,6 +76,29 @@ where
                 work.requeue_after(AFTER_PANIC);
             }
         }
+    }
+
+    /// The work, if the caches show what the last call for its key has written. Otherwise it comes back when they do, and no worker waits.
+    fn when_ready(&self, work: Work<T>) -> Option<Work<T>> {
+        let written = {
+            let mut written = self.lock_written();
+            if written.is_empty() { None } else { written.remove(&*work) }
+        };
+        let Some(written) = written.filter(|written| !written.is_shown()) else { return Some(work) };
+        let (name, stop) = (self.name.clone(), self.waiting.clone());
+        tokio::spawn(async move {
+            if let Some(missing) = stop.run_until_cancelled(written.wait()).await {
+                for behind in missing {
+                    tracing::warn!(controller = name, key = ?*work, "it is reconciled although {behind}");
+                }
+                work.requeue_after(Duration::ZERO);
+            }
+        });
+        None
+    }
+
+    fn lock_written(&self) -> MutexGuard<'_, HashMap<T, Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls something of a user's that is not the function. A panic there must not end the worker.
@@ -124,9 +158,11 @@ impl<T, R> Clone for Worker<T, R> {
             name: self.name.clone(),
             queue: self.queue.clone(),
             reconcile: Arc::clone(&self.reconcile),
+            written: Arc::clone(&self.written),
             eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
             stop: self.stop.clone(),
+            waiting: self.waiting.clone(),
         }
     }
 }

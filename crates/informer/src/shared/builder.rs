@@ -136,6 +136,9 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
         let (plan, monitor) = self.into_parts();
         let inner = Inner {
             store: plan.writer.store(),
+            #[cfg(feature = "controller")]
+            #[cfg(feature = "controller")]
+            coverage: plan.coverage.clone(),
             monitor: Arc::new(monitor),
             joining: Joining::new(),
             plan: Mutex::new(Some(plan)),

@@ -185,7 +185,12 @@ impl<K: Send + Sync + 'static> Controller<K> {
         // What is not to be listed is not waited for.
         self.note_synced();
         if deleted > 0 {
-            self.monitor.measure(Measurement::Applied { added: 0, updated: 0, deleted, took: taken.elapsed() });
+            self.monitor.measure(Measurement::Applied {
+                added: 0,
+                updated: 0,
+                deleted,
+                took: taken.elapsed(),
+            });
         }
     }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use informer_model::ObjectKey;
 
 use super::filter::Filtered;
@@ -120,9 +121,11 @@ pub trait EventHandler<K>: Send + 'static {
     }
 }
 
-type OnAdd<K> = Box<dyn FnMut(&Object<K>, bool) + Send>;
-type OnUpdate<K> = Box<dyn FnMut(&Object<K>, &Object<K>) + Send>;
-type OnDelete<K> = Box<dyn FnMut(&Tombstone<K>) + Send>;
+/// What is left to await of a callback, if it is asynchronous.
+type Rest = Option<BoxFuture<'static, ()>>;
+type OnAdd<K> = Box<dyn FnMut(&Object<K>, bool) -> Rest + Send>;
+type OnUpdate<K> = Box<dyn FnMut(&Object<K>, &Object<K>) -> Rest + Send>;
+type OnDelete<K> = Box<dyn FnMut(&Tombstone<K>) -> Rest + Send>;
 
 /// A handler made of closures, each of which may be left out.
 ///
@@ -134,7 +137,7 @@ type OnDelete<K> = Box<dyn FnMut(&Tombstone<K>) + Send>;
 ///     Handler::<Pod>::new()
 ///         .on_add(|pod, initial| println!("+ {}{}", pod.key(), if initial { " (was there)" } else { "" }))
 ///         .on_update(|_old, new| println!("~ {}", new.key()))
-///         .on_delete(|gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
+///         .on_delete_async(async |gone| println!("- {} (final state known: {})", gone.key(), gone.final_state_known())),
 /// );
 /// ```
 pub struct Handler<K> {
@@ -185,22 +188,64 @@ impl<K> Handler<K> {
 
     /// Called with each object that is new, and whether it existed before the handler listened.
     #[must_use]
-    pub fn on_add(mut self, call: impl FnMut(&Object<K>, bool) + Send + 'static) -> Self {
-        self.on_add = Some(Box::new(call));
+    pub fn on_add(mut self, mut call: impl FnMut(&Object<K>, bool) + Send + 'static) -> Self {
+        self.on_add = Some(Box::new(move |object, initial| {
+            call(object, initial);
+            None
+        }));
+        self
+    }
+
+    /// The same, asynchronous: the next event is told when the future has ended. It has the handles to keep.
+    #[must_use]
+    pub fn on_add_async<F>(mut self, mut call: impl FnMut(Object<K>, bool) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.on_add = Some(Box::new(move |object, initial| Some(call(object.clone(), initial).boxed())));
         self
     }
 
     /// Called with the old and the new state of each object that has changed.
     #[must_use]
-    pub fn on_update(mut self, call: impl FnMut(&Object<K>, &Object<K>) + Send + 'static) -> Self {
-        self.on_update = Some(Box::new(call));
+    pub fn on_update(mut self, mut call: impl FnMut(&Object<K>, &Object<K>) + Send + 'static) -> Self {
+        self.on_update = Some(Box::new(move |old, new| {
+            call(old, new);
+            None
+        }));
+        self
+    }
+
+    /// The same, asynchronous.
+    #[must_use]
+    pub fn on_update_async<F>(
+        mut self,
+        mut call: impl FnMut(Object<K>, Object<K>) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.on_update = Some(Box::new(move |old, new| Some(call(old.clone(), new.clone()).boxed())));
         self
     }
 
     /// Called with each object that is gone.
     #[must_use]
-    pub fn on_delete(mut self, call: impl FnMut(&Tombstone<K>) + Send + 'static) -> Self {
-        self.on_delete = Some(Box::new(call));
+    pub fn on_delete(mut self, mut call: impl FnMut(&Tombstone<K>) + Send + 'static) -> Self {
+        self.on_delete = Some(Box::new(move |gone| {
+            call(gone);
+            None
+        }));
+        self
+    }
+
+    /// The same, asynchronous.
+    #[must_use]
+    pub fn on_delete_async<F>(mut self, mut call: impl FnMut(Tombstone<K>) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.on_delete = Some(Box::new(move |gone| Some(call(gone.clone()).boxed())));
         self
     }
 }
@@ -221,20 +266,20 @@ impl<K> fmt::Debug for Handler<K> {
 
 impl<K: Send + Sync + 'static> EventHandler<K> for Handler<K> {
     async fn on_add(&mut self, object: &Object<K>, initial: bool) {
-        if let Some(call) = &mut self.on_add {
-            call(object, initial);
+        if let Some(rest) = self.on_add.as_mut().and_then(|call| call(object, initial)) {
+            rest.await;
         }
     }
 
     async fn on_update(&mut self, old: &Object<K>, new: &Object<K>) {
-        if let Some(call) = &mut self.on_update {
-            call(old, new);
+        if let Some(rest) = self.on_update.as_mut().and_then(|call| call(old, new)) {
+            rest.await;
         }
     }
 
     async fn on_delete(&mut self, gone: &Tombstone<K>) {
-        if let Some(call) = &mut self.on_delete {
-            call(gone);
+        if let Some(rest) = self.on_delete.as_mut().and_then(|call| call(gone)) {
+            rest.await;
         }
     }
 

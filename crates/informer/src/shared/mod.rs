@@ -90,6 +90,8 @@ pub struct SharedInformer<K> {
 
 struct Inner<K> {
     store: Store<K>,
+    #[cfg(feature = "controller")]
+    coverage: Coverage<K>,
     monitor: Arc<Monitor>,
     joining: Arc<Joining<K>>,
     /// What it needs to run; gone once it does.
@@ -268,6 +270,12 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     /// The cache by its indexes: client-go has another type for that, here it is the [`store`](Self::store).
     pub fn indexer(&self) -> Store<K> {
         self.store()
+    }
+
+    /// What it lists and watches.
+    #[cfg(feature = "controller")]
+    pub(crate) fn coverage(&self) -> Coverage<K> {
+        self.inner.coverage.clone()
     }
 
     /// The informer's name.

@@ -21,9 +21,12 @@ use ::kube::{
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{HeaderValue, Request, StatusCode, header};
 use informer_model::{
-    BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, GroupVersionResource, Selector, qualified_name,
+    BUILTIN_KINDS, FieldSelector, FrameDecoder, Framing, GroupVersionResource, Labels, Selector,
+    qualified_name,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{ListOptions, ListStream, ListWatch, SourceError, WatchStream};
 use crate::{
@@ -203,7 +206,8 @@ impl<K: Resource> KubeListWatch<K> {
         words
     }
 
-    fn request(&self, options: ListOptions, watch: bool) -> Result<Request<()>, SourceError> {
+    /// What is asked for in the end.
+    fn options(&self, options: ListOptions) -> ListOptions {
         let mut options = ListOptions {
             label_selector: joined(self.label_selector.clone(), options.label_selector),
             field_selector: joined(self.field_selector.clone(), options.field_selector),
@@ -212,6 +216,11 @@ impl<K: Resource> KubeListWatch<K> {
         for tweak in &self.tweaks {
             tweak(&mut options);
         }
+        options
+    }
+
+    fn request(&self, options: ListOptions, watch: bool) -> Result<Request<()>, SourceError> {
+        let options = self.options(options);
         let path = K::url_path(&self.kind, self.namespace.as_deref());
         let uri = match query(&options, watch) {
             query if query.is_empty() => path,
@@ -238,6 +247,18 @@ where
     fn resource(&self) -> Option<GroupVersionResource> {
         let kind = &self.kind;
         GroupVersionResource::new(&K::group(kind), &K::version(kind), &K::plural(kind)).ok()
+    }
+
+    fn covers(&self, metadata: &ObjectMeta, object: &dyn Fn() -> Value) -> bool {
+        let ListOptions { label_selector, field_selector, .. } = self.options(ListOptions::default());
+        let labels = metadata.labels.as_ref().map(Labels::from).unwrap_or_default();
+        // What cannot be read here, the server may understand.
+        let matches =
+            |text: String| Selector::parse(&text).map_or(true, |selector| selector.matches(&labels));
+        let has = |text: String| FieldSelector::parse(&text).map_or(true, |fields| fields.matches(&object()));
+        self.namespace().is_none_or(|namespace| metadata.namespace.as_deref() == Some(namespace))
+            && label_selector.is_none_or(matches)
+            && field_selector.is_none_or(has)
     }
 
     fn description(&self) -> String {

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use informer_model::{GroupVersionResource, ObjectKey, ResourceVersion, Status};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 use crate::Object;
 pub use crate::request::SourceError;
@@ -51,6 +53,13 @@ pub trait ListWatch<K>: Send + Sync + 'static {
     /// Which resource of an API is listed; `None` if it is none. Measurements carry it.
     fn resource(&self) -> Option<GroupVersionResource> {
         None
+    }
+
+    /// Whether a watch of this source tells of an object with this metadata; `object` gives all of it, for who selects by fields. Writes that
+    /// no source covers are [not waited for](crate::client::Writes). Yes, where that is not known.
+    fn covers(&self, metadata: &ObjectMeta, object: &dyn Fn() -> Value) -> bool {
+        let _ = object;
+        self.namespace().is_none_or(|namespace| metadata.namespace.as_deref() == Some(namespace))
     }
 
     /// What is listed, in words for a person: `pods in namespace "shop"`.

@@ -162,6 +162,23 @@ pub enum WaitError {
     },
 }
 
+impl Reached {
+    /// The version that counts for an object: that of its namespace, if it is filled by itself.
+    #[cfg(feature = "controller")]
+    fn of(&self, key: &ObjectKey) -> &ResourceVersion {
+        self.namespaces.get(key.namespace().unwrap_or_default()).unwrap_or(&self.version)
+    }
+}
+
+/// A store did not come to show something.
+#[cfg(feature = "controller")]
+pub(crate) struct NotShown {
+    /// The version that it had reached in the end, of what counts for the object.
+    pub(crate) version: ResourceVersion,
+    /// Nobody writes to it any more.
+    pub(crate) stopped: bool,
+}
+
 impl<K> Store<K> {
     fn new(shared: Arc<Shared<K>>) -> Self {
         Self { shared }
@@ -287,6 +304,37 @@ impl<K> Store<K> {
         let mut reached = self.shared.reached.subscribe();
         let decided = reached.wait_for(|reached| reached.last || is_listed(reached)).await;
         decided.is_ok_and(|reached| is_listed(&reached))
+    }
+
+    /// Whether the store shows something of one object: it is asked with the object and the version that was reached.
+    #[cfg(feature = "controller")]
+    pub(crate) fn shows(
+        &self,
+        key: &ObjectKey,
+        seen: impl Fn(Option<&Object<K>>, &ResourceVersion) -> bool,
+    ) -> bool {
+        let reached = self.shared.reached.borrow().of(key).clone();
+        seen(self.get(key).as_ref(), &reached)
+    }
+
+    /// Waits until the store [shows](Self::shows) something of one object. It is asked once at least, and after each change of the version.
+    #[cfg(feature = "controller")]
+    pub(crate) async fn wait_until_shown(
+        &self,
+        key: &ObjectKey,
+        until: tokio::time::Instant,
+        seen: impl Fn(Option<&Object<K>>, &ResourceVersion) -> bool,
+    ) -> Result<(), NotShown> {
+        let shown = |reached: &Reached| seen(self.get(key).as_ref(), reached.of(key));
+        let mut versions = self.shared.reached.subscribe();
+        let decided = versions.wait_for(|reached| reached.last || shown(reached));
+        // The sender is in `self`, so it is not gone.
+        let _ = tokio::time::timeout_at(until, decided).await;
+        let reached = self.shared.reached.borrow().clone();
+        if shown(&reached) {
+            return Ok(());
+        }
+        Err(NotShown { version: reached.of(key).clone(), stopped: reached.last })
     }
 
     /// Waits until what counts of all that was reached is this version or a later one.

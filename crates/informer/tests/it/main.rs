@@ -2,7 +2,9 @@
 //!
 //! `cargo test -p informer --test it simulation` runs those of one module.
 
+mod client;
 mod clusters;
+mod controller;
 mod discovery;
 mod dynamic;
 mod events;

@@ -1,0 +1,8 @@
+//! Writes and what is read after them.
+
+mod call;
+mod simulation;
+pub(crate) mod stage;
+mod writes;
+
+use crate::support;
