@@ -172,6 +172,10 @@ struct Readme;
 #[doc = include_str!("../../../docs/from-client-go.md")]
 struct FromClientGo;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-kube-rs.md")]
+struct FromKubeRs;
+
 /// The chapters of the guide with Rust in them.
 #[cfg(doctest)]
 mod guide {
