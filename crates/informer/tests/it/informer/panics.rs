@@ -7,7 +7,7 @@ use std::sync::{
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use informer::{
-    Handler, SharedInformer,
+    Handler, Namespaces, SharedInformer,
     health::Life,
     metrics::{Levels, Measurement, Metrics, Probe},
     model::ResourceVersion,
@@ -128,9 +128,16 @@ async fn c01_a_reflector_that_panicked_begins_anew_from_the_last_version() {
 #[tokio::test(start_paused = true)]
 async fn c12_an_informer_whose_own_task_panicked_says_so_to_everybody() {
     for own in [true, false] {
-        let (source, lines) = (Brittle::new(), LogLines::default());
+        let (server, lines) = (server(&["a/x"]), LogLines::default());
+        let (namespaces, sources) = (Namespaces::of(["a"]).unwrap(), server.clone());
         let _listening = lines.listen();
-        let informer = SharedInformer::builder(source.clone()).name("configs").seed(1).build().unwrap();
+        // The task that writes is also the one that asks for the source of a namespace.
+        let source = move |name: &str| {
+            assert!(name == "a", "the source panics as planned");
+            sources.scoped(name)
+        };
+        let informer =
+            SharedInformer::following(&namespaces, source).name("configs").seed(1).build().unwrap();
         let running = own.then(|| {
             let informer = informer.clone();
             tokio::spawn(async move { informer.run(CancellationToken::new()).await })
@@ -140,9 +147,7 @@ async fn c12_an_informer_whose_own_task_panicked_says_so_to_everybody() {
         }
         informer.wait_until_synced(MINUTE).await.unwrap();
         settle().await;
-        // The reflector asks first, then the task that writes.
-        source.namespaces.store(2, Ordering::SeqCst);
-        put(&source.server, "a/x");
+        namespaces.add("b").unwrap();
         settle().await;
         let panicked = RunError::Panicked { message: "the source panics as planned".to_owned() };
         assert_eq!(informer.stop().await, Err(panicked.clone()));
@@ -153,7 +158,7 @@ async fn c12_an_informer_whose_own_task_panicked_says_so_to_everybody() {
         assert_eq!((health.life, health.is_healthy()), (Life::Failed, false));
         assert_eq!(health.to_string(), "configs: stopped by a panic, 1 objects");
         assert!(informer.is_stopped() && informer.add_handler(Handler::new()).is_err());
-        assert_eq!((source.server.open_watches(), informer.start()), (0, Err(RunError::Stopped)));
+        assert_eq!((server.open_watches(), informer.start()), (0, Err(RunError::Stopped)));
         let errors = lines.take(Level::ERROR);
         assert!(errors.len() == 1 && errors[0].contains("its task panicked"), "{errors:?}");
     }
