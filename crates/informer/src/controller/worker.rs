@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Action, Failure, OnFailure};
+use super::{Action, Decide, Failure, OnError, OnFailure};
 use crate::{
     client::Written,
     panic_message,
@@ -34,6 +34,7 @@ pub(super) struct Worker<T, R> {
     /// How long a key waits that wants to be looked at again at once, over and over. These are no failures.
     pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
+    pub(super) error_policy: Option<Arc<Decide<T>>>,
     pub(super) stop: CancellationToken,
     /// Ends what waits for caches.
     pub(super) waiting: CancellationToken,
@@ -124,28 +125,28 @@ where
 
     /// Without a cause it is a panic.
     fn failed(&self, work: &Work<T>, error: &str, cause: Option<&dyn Any>) {
-        work.retry();
-        let (key, panicked, times) = (&**work, cause.is_none(), self.queue.failures(work));
-        match &self.on_failure {
-            Some(tell) => {
-                let failure = Failure { error, cause, panicked, times };
-                self.guarded(work, "on_failure", || tell(key, failure));
+        let (key, panicked) = (&**work, cause.is_none());
+        let policy = self.error_policy.as_ref().zip(cause);
+        let on_error = policy.map_or(OnError::Retry, |(decide, cause)| decide(key, cause));
+        match on_error {
+            OnError::Retry => work.retry(),
+            OnError::RetryAfter(Duration::ZERO) => work.requeue_after(self.eager.next_delay(work)),
+            OnError::RetryAfter(delay) => work.requeue_after(delay),
+            OnError::Terminal => self.queue.forget(work),
+        }
+        let (times, terminal) = (self.queue.failures(work), on_error == OnError::Terminal);
+        if let Some(tell) = &self.on_failure {
+            let failure = Failure { error, cause, panicked, times, terminal };
+            self.guarded(work, "on_failure", || tell(key, failure));
+            return;
+        }
+        let (name, what) = (&self.name, if terminal { "it waits for a change" } else { "it is tried again" });
+        match panicked {
+            true => {
+                tracing::error!(controller = name, ?key, times, "reconciling panicked, {what}: {error}");
             }
-            None if panicked => {
-                tracing::error!(
-                    controller = self.name,
-                    ?key,
-                    times,
-                    "reconciling panicked, it is tried again: {error}"
-                );
-            }
-            None => {
-                tracing::warn!(
-                    controller = self.name,
-                    ?key,
-                    times,
-                    "reconciling failed, it is tried again: {error}"
-                );
+            false => {
+                tracing::warn!(controller = name, ?key, times, "reconciling failed, {what}: {error}");
             }
         }
     }
@@ -161,6 +162,7 @@ impl<T, R> Clone for Worker<T, R> {
             written: Arc::clone(&self.written),
             eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
+            error_policy: self.error_policy.clone(),
             stop: self.stop.clone(),
             waiting: self.waiting.clone(),
         }
