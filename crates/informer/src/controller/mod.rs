@@ -13,6 +13,7 @@
 mod conditions;
 mod feed;
 mod finalizer;
+mod health;
 mod joined;
 mod owner;
 mod predicate;
@@ -39,6 +40,7 @@ pub use self::{
     conditions::{condition, find_condition, is_condition_true, set_condition},
     feed::Feed,
     finalizer::{FinalizerError, FinalizerEvent, finalizer},
+    health::{ControllerHealth, ControllerObserver},
     owner::{
         AlreadyOwned, is_controlled_by, owner_of, owners_of, set_controller_reference, set_owner_reference,
     },
@@ -50,6 +52,7 @@ use self::{
 };
 use crate::{
     AnyInformer, CONTROLLER_GRACE, Event, Object, SharedInformer,
+    metrics::Metrics,
     shared::AddHandlerError,
     sync::Arc,
     workqueue::{self, ItemExponential, WorkQueue},
@@ -155,6 +158,8 @@ pub struct Controller<T = ObjectKey> {
     grace: Duration,
     on_failure: Option<OnFailure<T>>,
     error_policy: Option<ErrorPolicy<T>>,
+    metrics: Option<Arc<dyn Metrics>>,
+    observer: ControllerObserver,
 }
 
 /// What to do about errors of a type.
@@ -290,6 +295,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let queue = WorkQueue::builder().name_by_default(&name).build();
+        let observer = ControllerObserver::new(&name);
         Self {
             name,
             queue,
@@ -300,6 +306,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             grace: CONTROLLER_GRACE,
             on_failure: None,
             error_policy: None,
+            metrics: None,
+            observer,
         }
     }
 
@@ -379,6 +387,24 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     /// ```
     pub fn with_queue(mut self, queue: workqueue::WorkQueueBuilder<T>) -> Self {
         self.queue = queue.name_by_default(&self.name).build();
+        self
+    }
+
+    /// Who is told how calls end, and what the queue measures, under the controller's name. It makes a queue of its own: say it before
+    /// [`with_queue`](Self::with_queue), and give the metrics to that one too.
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some(Arc::clone(&metrics));
+        self.with_queue(WorkQueue::builder().metrics(metrics))
+    }
+
+    /// For looking at the controller while it runs.
+    pub fn observer(&self) -> ControllerObserver {
+        self.observer.clone()
+    }
+
+    /// A call that takes longer than this is named by the [observer](Self::observer)'s health. Default: a minute.
+    pub fn slow_after(self, time: Duration) -> Self {
+        self.observer.slow_after(time);
         self
     }
 
@@ -465,6 +491,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         if self.queue.is_shut_down() {
             return Err(ControllerError::QueueShutDown { controller: controller() });
         }
+        let _running = self.observer.run();
         let fed = Fed::join(&self.sources, &self.queue).map_err(|error: AddHandlerError| {
             ControllerError::InformerStopped { controller: controller(), reason: error.to_string() }
         })?;
@@ -473,6 +500,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             () = stop.cancelled() => return Ok(()),
             synced = self.wait_for_caches(&fed) => synced?,
         }
+        self.observer.synced();
         tracing::info!(
             controller = self.name,
             workers = self.workers,
@@ -488,6 +516,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             reconcile: Arc::new(reconcile),
             eager: Arc::new(ItemExponential::default()),
             on_failure: self.on_failure.clone(),
+            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
             error_policy: self.error_policy.as_ref().map(|policy| Arc::clone(&policy.decide)),
             stop: stop.clone(),
         };

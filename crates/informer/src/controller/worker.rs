@@ -14,9 +14,10 @@ use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Action, Decide, Failure, OnError, OnFailure};
+use super::{Action, ControllerObserver, Decide, Failure, OnError, OnFailure};
 use crate::{
     client::Written,
+    metrics::{self, Measurement, Metrics, Outcome},
     panic_message,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     workqueue::{ItemExponential, RateLimiter, Work, WorkQueue},
@@ -35,6 +36,8 @@ pub(super) struct Worker<T, R> {
     pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
     pub(super) error_policy: Option<Arc<Decide<T>>>,
+    pub(super) metrics: Option<Arc<dyn Metrics>>,
+    pub(super) observer: ControllerObserver,
     pub(super) stop: CancellationToken,
     /// Ends what waits for caches.
     pub(super) waiting: CancellationToken,
@@ -64,7 +67,9 @@ where
             // The function itself may panic too, not only what it returns.
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
             let written = Written::default();
+            let running = self.observer.call(&*work);
             let outcome = written.noting(call.instrument(span)).await;
+            drop(running);
             if !written.is_empty() {
                 self.lock_written().insert(T::clone(&work), written);
             }
@@ -112,7 +117,17 @@ where
         called.is_ok()
     }
 
+    fn measure(&self, outcome: Outcome) {
+        if let Some(metrics) = &self.metrics {
+            metrics::guarded(&self.name, || metrics.record(&self.name, Measurement::Reconciled { outcome }));
+        }
+    }
+
     fn succeeded(&self, work: &Work<T>, action: Action) {
+        self.measure(match action {
+            Action::AwaitChange => Outcome::Success,
+            Action::RequeueAfter(_) => Outcome::RequeueAfter,
+        });
         self.queue.forget(work);
         if let Action::RequeueAfter(Duration::ZERO) = action {
             return work.requeue_after(self.eager.next_delay(work));
@@ -134,6 +149,11 @@ where
             OnError::RetryAfter(delay) => work.requeue_after(delay),
             OnError::Terminal => self.queue.forget(work),
         }
+        self.measure(match on_error {
+            _ if panicked => Outcome::Panic,
+            OnError::Terminal => Outcome::TerminalError,
+            OnError::Retry | OnError::RetryAfter(_) => Outcome::Error,
+        });
         let (times, terminal) = (self.queue.failures(work), on_error == OnError::Terminal);
         if let Some(tell) = &self.on_failure {
             let failure = Failure { error, cause, panicked, times, terminal };
@@ -163,6 +183,8 @@ impl<T, R> Clone for Worker<T, R> {
             eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
             error_policy: self.error_policy.clone(),
+            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
             stop: self.stop.clone(),
             waiting: self.waiting.clone(),
         }

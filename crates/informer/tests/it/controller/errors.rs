@@ -5,7 +5,11 @@ use std::{
     time::Duration,
 };
 
-use informer::controller::{Action, Controller, OnError};
+use informer::{
+    PrometheusMetrics,
+    controller::{Action, Controller, OnError},
+};
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -81,6 +85,56 @@ async fn c42_a_policy_for_another_type_is_an_error_and_not_silence() {
             && error.contains("Problem, and its function returns alloc::string::String"),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c42_a_call_that_takes_too_long_is_named_and_outcomes_are_counted() {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(PrometheusMetrics::new(&mut registry));
+    let stage = Stage::new().await;
+    let policy = |_: &_, _: &Problem| OnError::Terminal;
+    let controller = Controller::new("configs").of(&stage.informer).error_policy(policy).metrics(metrics);
+    let controller = controller.workers(2).slow_after(Duration::from_secs(30));
+    let observer = controller.observer();
+    assert_eq!(observer.health().to_string(), "controller configs: not started");
+    let controller = Running::start(controller, move |key| async move {
+        match key.name() {
+            "slow" => sleep(Duration::from_secs(100)).await,
+            "panics" => panic!("for this test: a call"),
+            "later" => return Ok(Action::after(Duration::from_secs(1_000))),
+            "wrong" => return Err(Problem::Spec),
+            _ => {}
+        }
+        Ok(Action::AwaitChange)
+    });
+    stage.settle().await;
+    assert!(observer.health().is_healthy(), "{observer:?}");
+    for name in ["good", "slow", "later", "wrong"] {
+        stage.create(&format!("shop/{name}")).await;
+    }
+    sleep(Duration::from_secs(29)).await;
+    assert!(observer.health().is_healthy(), "{observer:?}");
+    sleep(Duration::from_secs(16)).await;
+    let text = "controller configs: 1 calls; the call for \"shop/slow\" has been running for 45 s";
+    assert_eq!((observer.health().is_healthy(), observer.health().to_string().as_str()), (false, text));
+    sleep(Duration::from_secs(60)).await;
+    assert!(observer.health().is_healthy(), "{observer:?}");
+    stage.create("shop/panics").await;
+    stage.settle().await;
+    controller.end().await.unwrap();
+    assert_eq!(observer.health().to_string(), "controller configs: stopped");
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    for line in [
+        r#"controller_runtime_reconcile_total{controller="configs",result="success"} 2"#,
+        r#"controller_runtime_reconcile_total{controller="configs",result="requeue_after"} 1"#,
+        r#"controller_runtime_terminal_reconcile_errors_total{controller="configs"} 1"#,
+        r#"controller_runtime_reconcile_panics_total{controller="configs"} 1"#,
+        r#"workqueue_adds_total{name="configs"}"#,
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    stage.end().await;
 }
 
 #[test]
