@@ -70,9 +70,7 @@ where
             let running = self.observer.call(&*work);
             let outcome = written.noting(call.instrument(span)).await;
             drop(running);
-            if !written.is_empty() {
-                self.lock_written().insert(T::clone(&work), written);
-            }
+            self.remember(&work, written);
             let follow = || match outcome {
                 Ok(Ok(action)) => self.succeeded(&work, action),
                 Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
@@ -101,6 +99,18 @@ where
             }
         });
         None
+    }
+
+    /// Keeps what a call has written, for as long as the caches may not show it.
+    fn remember(&self, item: &T, written: Written) {
+        if written.is_empty() {
+            return;
+        }
+        let mut all = self.lock_written();
+        if all.len() == all.capacity() {
+            all.retain(|_, written| !written.is_shown());
+        }
+        all.insert(item.clone(), written);
     }
 
     fn lock_written(&self) -> MutexGuard<'_, HashMap<T, Written>> {
