@@ -240,6 +240,24 @@ async fn two_instances_one_leader_and_a_website_from_its_beginning_to_its_end() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn fifty_new_websites_at_once_cost_no_conflict() {
+    let server = ApiServer::builder().seed(6).build();
+    let (cluster, noting) = (Cluster(server.client()), Noting::new(&server));
+    let instance = Instance::start(&noting.client(), "only");
+    seconds(LOOK).await;
+    for nth in 0..50 {
+        cluster.create(&format!("blog-{nth}"), spec("blog:1", 1)).await;
+    }
+    seconds(5).await;
+    let deployments = Api::<Deployment>::namespaced(server.client(), "default");
+    assert_eq!(deployments.list(&ListParams::default()).await.unwrap().items.len(), 50);
+    let sites = cluster.websites().list(&ListParams::default()).await.unwrap();
+    assert!(sites.iter().all(|site| site.status.is_some()));
+    assert_eq!(noting.outdated(), [""; 0]);
+    instance.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_comes_too_late_is_made_again_although_no_event_follows() {
     let server = ApiServer::builder().seed(4).build();
     let (cluster, noting) = (Cluster(server.client()), Noting::new(&server));

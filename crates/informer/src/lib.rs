@@ -39,7 +39,7 @@
 //!
 //! - An informer that nobody asked for before [`start`](SharedInformerFactory::start) is not started by it: call
 //!   `start` again after asking for more. A lister counts as asking.
-//! - The cache lags behind the server a little. To read your own write, wait for its version:
+//! - The cache lags behind the server a little. To read your own writes, make them with [`client::Writes`], or wait for their versions:
 //!   [`SharedInformer::wait_for_resource_version`].
 //! - Objects are shared and immutable: [`Object`] is a handle that is cheap to clone (an `Arc`). `metadata.managedFields` is left
 //!   out unless it is [asked for](factory::FactoryBuilder::keep_managed_fields).
@@ -196,6 +196,9 @@ mod guide {
 
     #[doc = include_str!("../../../docs/coming-and-going.md")]
     struct ComingAndGoing;
+
+    #[doc = include_str!("../../../docs/recipes.md")]
+    struct Recipes;
 
     #[doc = include_str!("../../../docs/testing.md")]
     struct Testing;

@@ -157,4 +157,25 @@ pub enum Measurement<'a> {
         /// Since the worker took it.
         took: Duration,
     },
+    /// A call of a controller has ended.
+    Reconciled {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// How a call of a controller ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// There is nothing to do until something changes.
+    Success,
+    /// It is to be looked at again after a time.
+    RequeueAfter,
+    /// It failed, and is tried again.
+    Error,
+    /// It failed, and waits for a change.
+    TerminalError,
+    /// It panicked, and is tried again.
+    Panic,
 }

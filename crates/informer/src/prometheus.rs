@@ -2,9 +2,11 @@
 //!
 //! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
 //! name of the informer that was measured. All names begin with `informer_`. When an informer stops, its gauges go;
-//! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`. Series that client-go
-//! has too have its names, meanings and labels: `name`, `group`, `version` and `resource`.
+//! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`, those of controllers
+//! with `controller_runtime_`. Series that client-go has too have its names, meanings and labels: `name`, `group`, `version`
+//! and `resource`.
 
+mod controllers;
 mod gauges;
 #[cfg(feature = "packed")]
 mod packing;
@@ -31,6 +33,7 @@ use prometheus_client::{
 use tokio::time::Instant;
 
 use self::{
+    controllers::Controllers,
     gauges::{Gauges, OfResource},
     queues::{Queues, WorkBuckets},
 };
@@ -72,6 +75,7 @@ pub struct PrometheusMetrics {
     handler_panics: Count<OfHandler>,
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
     queues: Queues,
+    controllers: Controllers,
 }
 
 type Count<Labels> = Family<Labels, Counter>;
@@ -149,7 +153,7 @@ impl Collector for LastEvents {
 impl PrometheusMetrics {
     /// Registers all series. The registry adds its own prefix, if it has one.
     pub fn new(registry: &mut Registry) -> Self {
-        let queues = Queues::new(registry);
+        let (queues, controllers) = (Queues::new(registry), Controllers::new(registry));
         let registry = registry.sub_registry_with_prefix("informer");
         let last_events = LastEvents::default();
         registry.register_collector(Box::new(last_events.clone()));
@@ -217,6 +221,7 @@ impl PrometheusMetrics {
                 Family::default(),
             ),
             queues,
+            controllers,
         }
     }
 
@@ -300,6 +305,7 @@ impl Metrics for PrometheusMetrics {
             Measurement::Stopped => self.forget_levels(&of),
             Measurement::WorkStarted { waited } => self.queues.started(informer, waited),
             Measurement::WorkDone { took } => self.queues.done(informer, took),
+            Measurement::Reconciled { outcome } => self.controllers.ended(informer, outcome),
         }
     }
 

@@ -61,8 +61,8 @@ impl Written {
     }
 }
 
-/// For a task that a controller's call spawns: what it writes counts as written by the call, so that the next call for the key waits for
-/// it too. What the call awaits itself counts anyway. Outside of a call this does nothing.
+/// For a task that a controller's call spawns and awaits: what it writes counts as written by the call, so that the next call for the key waits
+/// for it too. What the call writes in its own task counts anyway. Outside of a call this does nothing.
 ///
 /// ```
 /// # use informer::client::within_call;

@@ -138,12 +138,12 @@ impl<K: Resource + 'static> Ledger<K> {
             }
             return false;
         }
-        let covered = || self.coverage.covers(meta, object);
-        let mut writes = self.lock();
         // What was to be seen before comes first, or goes.
-        if !writes.contains_key(key) && self.store.get(key).is_none() && !covered() {
+        let is_known = self.lock().contains_key(key) || self.store.get(key).is_some();
+        if !is_known && !self.coverage.covers(meta, object) {
             return false;
         }
+        let mut writes = self.lock();
         self.remember(&mut writes, key, within, |write| {
             if write.version.is_unset() || write.version < version {
                 write.version = version;

@@ -8,11 +8,14 @@
 //! it wrote with a `Writes`. So a plain [`Lister`](crate::Lister) is right there too, until the call writes itself.
 
 mod call;
+mod fenced;
+mod helpers;
 mod ledger;
 mod lister;
 mod writes;
 
 pub use call::within_call;
+pub use helpers::{OperationResult, retry_on_conflict};
 pub use ledger::Behind;
 pub use lister::{FreshLister, ReadError};
 pub use writes::{WriteError, Writes};

@@ -6,16 +6,17 @@ use http::Request as HttpRequest;
 use informer_model::{KeyError, ObjectKey};
 use kube::{
     Client, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Request},
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Request},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
     Behind, FreshLister,
+    fenced::{Guard, Write},
     ledger::{Ledger, is_last_state},
 };
-use crate::{Lister, ObjectError, SharedInformer};
+use crate::{Lister, Object, ObjectError, SharedInformer};
 
 /// For so long after a write the cache is waited for.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -64,6 +65,8 @@ pub struct Writes<K: Resource> {
     kind: Arc<K::DynamicType>,
     ledger: Arc<Ledger<K>>,
     within: Duration,
+    guard: Guard,
+    params: PostParams,
 }
 
 /// Why an object was not written, as far as is known.
@@ -79,6 +82,17 @@ pub enum WriteError {
     /// It was to be read first, and the cache is behind an earlier write.
     #[error(transparent)]
     Behind(#[from] Behind),
+    /// This process does not lead any more.
+    #[cfg(feature = "leader")]
+    #[error(transparent)]
+    Lost(#[from] crate::leader::Lost),
+    /// A later leader has written the object.
+    #[cfg(feature = "leader")]
+    #[error(transparent)]
+    Stale(#[from] crate::leader::Stale),
+    /// It cannot carry the term of a leader.
+    #[error("{0}")]
+    Unfenced(&'static str),
 }
 
 impl WriteError {
@@ -123,7 +137,31 @@ where
     /// Writes of a kind that is known only at run time.
     pub fn of_kind(client: Client, informer: &SharedInformer<K>, kind: K::DynamicType) -> Self {
         let ledger = Arc::new(Ledger::new(informer.store(), informer.coverage()));
-        Self { client, kind: Arc::new(kind), ledger, within: WITHIN }
+        let (guard, params) = (Guard::default(), PostParams::default());
+        Self { client, kind: Arc::new(kind), ledger, within: WITHIN, guard, params }
+    }
+
+    /// The same, and every write carries a [fence](crate::leader::Fence) of this term: it is sent only while the term lasts, refused here if a later leader
+    /// has written the object, and refused by the server if anybody has since it was read.
+    ///
+    /// A patch and a deletion are for the version that the cache has. A server-side apply of an object that the cache does not have is checked by
+    /// the term alone, and a JSON patch is refused.
+    #[cfg(feature = "leader")]
+    #[must_use]
+    pub fn fenced(mut self, leadership: crate::leader::Leadership) -> Self {
+        self.guard.leadership = Some(leadership);
+        self
+    }
+
+    /// The field manager of what the helpers write ([`create_or_update`](Self::create_or_update) and the like).
+    #[must_use]
+    pub fn field_manager(mut self, name: impl Into<String>) -> Self {
+        self.params.field_manager = Some(name.into());
+        self
+    }
+
+    pub(super) fn post_params(&self) -> &PostParams {
+        &self.params
     }
 
     /// For how long after a write readers wait for the cache. Default: 10 seconds; ten minutes at most.
@@ -141,20 +179,20 @@ where
 
     /// Creates an object.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, WriteError> {
-        let body = bytes(object)?;
+        let body = bytes(&*self.guard.object(object, Write::Create)?)?;
         let namespace = object.meta().namespace.as_deref();
         self.send(params.dry_run, self.request(namespace).create(params, body)).await
     }
 
     /// Replaces an object; with a version in it, only if it has that version still.
     pub async fn replace(&self, params: &PostParams, object: &K) -> Result<K, WriteError> {
-        let (key, body) = (key_of(object)?, bytes(object)?);
+        let (key, body) = (key_of(object)?, bytes(&*self.guard.object(object, Write::Replace)?)?);
         self.send(params.dry_run, self.request(key.namespace()).replace(key.name(), params, body)).await
     }
 
     /// Replaces the status of an object.
     pub async fn replace_status(&self, params: &PostParams, object: &K) -> Result<K, WriteError> {
-        let (key, body) = (key_of(object)?, bytes(object)?);
+        let (key, body) = (key_of(object)?, bytes(&*self.guard.object(object, Write::Status)?)?);
         let request = self.request(key.namespace()).replace_subresource("status", key.name(), params, body);
         self.send(params.dry_run, request).await
     }
@@ -166,7 +204,12 @@ where
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<K, WriteError> {
-        self.send(params.dry_run, self.request(key.namespace()).patch(key.name(), params, patch)).await
+        let (now, request) = (self.seen(key).await?, self.request(key.namespace()));
+        let request = match self.guard.patch(now.as_ref().map(|now| now.meta()), patch)? {
+            Some(fenced) => request.patch(key.name(), params, &fenced),
+            None => request.patch(key.name(), params, patch),
+        };
+        self.send(params.dry_run, request).await
     }
 
     /// Changes the status of an object by a patch.
@@ -176,13 +219,19 @@ where
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<K, WriteError> {
-        let request = self.request(key.namespace()).patch_subresource("status", key.name(), params, patch);
+        let (now, request) = (self.seen(key).await?, self.request(key.namespace()));
+        let request = match self.guard.patch(now.as_ref().map(|now| now.meta()), patch)? {
+            Some(fenced) => request.patch_subresource("status", key.name(), params, &fenced),
+            None => request.patch_subresource("status", key.name(), params, patch),
+        };
         self.send(params.dry_run, request).await
     }
 
     /// Deletes an object. The answer is the object if it is there still, for as long as finalizers hold it or it has time to end.
     pub async fn delete(&self, key: &ObjectKey, params: &DeleteParams) -> Result<Option<K>, WriteError> {
-        let request = self.request(key.namespace()).delete(key.name(), params);
+        let now = self.seen(key).await?;
+        let params = self.guard.delete(now.as_ref().map(|now| now.meta()), params)?;
+        let request = self.request(key.namespace()).delete(key.name(), &params);
         let request = request.map_err(kube::Error::BuildRequest)?;
         let answer = self.client.request_status::<K>(request).await?;
         if params.dry_run {
@@ -204,6 +253,11 @@ where
         Ok(Some(object))
     }
 
+    /// Reads an object from the server. From then on readers of the cache wait for what was read, as for a write.
+    pub async fn get_live(&self, key: &ObjectKey) -> Result<K, WriteError> {
+        self.send(false, self.request(key.namespace()).get(key.name(), &GetParams::default())).await
+    }
+
     /// Remembers a write that was made another way: this is what the server answered.
     pub fn wrote_at(&self, answer: &K) -> Result<(), ObjectError> {
         let key = key_of(answer)?;
@@ -223,6 +277,15 @@ where
     /// Waits until the cache shows what was written to an object, or until the limit of that write is over.
     pub async fn ensure_ready(&self, key: &ObjectKey) -> Result<(), Behind> {
         self.ledger.ready(key).await
+    }
+
+    /// What the cache has of an object that is to be checked for a later leader.
+    async fn seen(&self, key: &ObjectKey) -> Result<Option<Object<K>>, WriteError> {
+        if !self.guard.is_fenced() {
+            return Ok(None);
+        }
+        self.ledger.ready(key).await?;
+        Ok(self.ledger.store().get(key))
     }
 
     fn request(&self, namespace: Option<&str>) -> Request {
@@ -262,8 +325,14 @@ fn value(object: &impl Serialize) -> Value {
 
 impl<K: Resource> Clone for Writes<K> {
     fn clone(&self) -> Self {
-        let (client, kind, ledger) = (self.client.clone(), Arc::clone(&self.kind), Arc::clone(&self.ledger));
-        Self { client, kind, ledger, within: self.within }
+        Self {
+            client: self.client.clone(),
+            kind: Arc::clone(&self.kind),
+            ledger: Arc::clone(&self.ledger),
+            within: self.within,
+            guard: self.guard.clone(),
+            params: self.params.clone(),
+        }
     }
 }
 

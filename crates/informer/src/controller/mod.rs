@@ -10,13 +10,22 @@
 //! One key is never with two workers. Everything between can be had alone: the [queue](crate::workqueue), its limiters,
 //! handlers that fill it.
 
+mod conditions;
 mod feed;
+mod finalizer;
+mod health;
 mod joined;
 mod owner;
 mod predicate;
 mod worker;
 
-use std::{any::Any, fmt, future::Future, hash::Hash, time::Duration};
+use std::{
+    any::{Any, TypeId, type_name},
+    fmt,
+    future::Future,
+    hash::{BuildHasher, Hash, RandomState},
+    time::Duration,
+};
 
 use futures_util::Stream;
 use informer_model::ObjectKey;
@@ -29,8 +38,13 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::joined::NOT_NEWS;
 pub use self::{
+    conditions::{condition, find_condition, is_condition_true, set_condition},
     feed::Feed,
-    owner::{owner_of, owners_of},
+    finalizer::{FinalizerError, FinalizerEvent, finalizer},
+    health::{ControllerHealth, ControllerObserver},
+    owner::{
+        AlreadyOwned, is_controlled_by, owner_of, owners_of, set_controller_reference, set_owner_reference,
+    },
     predicate::{PointerError, Predicate},
 };
 use self::{
@@ -39,6 +53,7 @@ use self::{
 };
 use crate::{
     AnyInformer, CONTROLLER_GRACE, Event, Object, SharedInformer,
+    metrics::Metrics,
     shared::AddHandlerError,
     sync::Arc,
     workqueue::{self, ItemExponential, WorkQueue},
@@ -53,6 +68,39 @@ pub enum Action {
     /// It is looked at again after this time, or earlier if something changes: then that call decides anew. A zero, over and
     /// over, is stretched from 5 ms up to 1,000 s, so that it cannot become a busy loop; it is no failure.
     RequeueAfter(Duration),
+}
+
+impl Action {
+    /// It is looked at again after this time.
+    pub fn after(delay: Duration) -> Self {
+        Self::RequeueAfter(delay)
+    }
+
+    /// The same, later by a chance of up to this part of the time: what was asked for at one moment comes at many.
+    #[must_use]
+    pub fn jitter(self, part: f64) -> Self {
+        match self {
+            Self::RequeueAfter(delay) => {
+                let chance = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
+                let more = Duration::try_from_secs_f64(delay.as_secs_f64() * chance * part);
+                Self::RequeueAfter(delay.saturating_add(more.unwrap_or_default()))
+            }
+            Self::AwaitChange => self,
+        }
+    }
+}
+
+/// What becomes of a key that could not be reconciled; see [`Controller::error_policy`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnError {
+    /// It is tried again when the queue's limiter says so.
+    Retry,
+    /// It is tried again after this time. That is no failure for the limiter. A zero, over and over, is stretched as for
+    /// [`Action::RequeueAfter`].
+    RetryAfter(Duration),
+    /// It is not tried again until something changes: trying would not help.
+    Terminal,
 }
 
 /// Calls a function for every key that informers say something about.
@@ -110,11 +158,24 @@ pub struct Controller<T = ObjectKey> {
     sync_within: Option<Duration>,
     grace: Duration,
     on_failure: Option<OnFailure<T>>,
+    error_policy: Option<ErrorPolicy<T>>,
+    metrics: Option<Arc<dyn Metrics>>,
+    observer: ControllerObserver,
 }
+
+/// What to do about errors of a type.
+struct ErrorPolicy<T> {
+    error: TypeId,
+    name: &'static str,
+    decide: Arc<Decide<T>>,
+}
+
+type Decide<T> = dyn Fn(&T, &dyn Any) -> OnError + Send + Sync;
 
 type OnFailure<T> = Arc<dyn Fn(&T, Failure<'_>) + Send + Sync>;
 
-/// A key could not be reconciled. It is tried again when the queue's limiter says so.
+/// A key could not be reconciled. It is tried again when the queue's limiter says so, unless the
+/// [error policy](Controller::error_policy) says something else.
 ///
 /// ```
 /// use informer::controller::Failure;
@@ -133,6 +194,8 @@ pub struct Failure<'a> {
     pub panicked: bool,
     /// How often in a row it has failed for this key, where the limiter counts that.
     pub times: u32,
+    /// Whether it is not tried again until something changes, as the [error policy](Controller::error_policy) says.
+    pub terminal: bool,
 }
 
 impl<'a> Failure<'a> {
@@ -152,6 +215,16 @@ pub enum ControllerError {
     NoWorkers {
         /// The controller's name.
         controller: String,
+    },
+    /// The error policy would never be asked.
+    #[error("the error policy of controller {controller:?} is for {of}, and its function returns {is}")]
+    ErrorPolicy {
+        /// The controller's name.
+        controller: String,
+        /// The type that the policy is for.
+        of: &'static str,
+        /// The type that the function returns.
+        is: &'static str,
     },
     /// A period of no time.
     #[error("controller {controller:?} is to reconcile every 0 s; a period is longer than zero")]
@@ -223,6 +296,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let queue = WorkQueue::builder().name_by_default(&name).build();
+        let observer = ControllerObserver::new(&name);
         Self {
             name,
             queue,
@@ -232,6 +306,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             sync_within: None,
             grace: CONTROLLER_GRACE,
             on_failure: None,
+            error_policy: None,
+            metrics: None,
+            observer,
         }
     }
 
@@ -314,6 +391,24 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         self
     }
 
+    /// Who is told how calls end, and what the queue measures, under the controller's name. It makes a queue of its own: say it before
+    /// [`with_queue`](Self::with_queue), and give the metrics to that one too.
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some(Arc::clone(&metrics));
+        self.with_queue(WorkQueue::builder().metrics(metrics))
+    }
+
+    /// For looking at the controller while it runs.
+    pub fn observer(&self) -> ControllerObserver {
+        self.observer.clone()
+    }
+
+    /// A call that takes longer than this is named by the [observer](Self::observer)'s health. Default: a minute.
+    pub fn slow_after(self, time: Duration) -> Self {
+        self.observer.slow_after(time);
+        self
+    }
+
     /// For how long the caches may take to be complete before [`run`](Self::run) gives up. Default: for as long as it takes;
     /// every half minute a line in the log says what is missing.
     pub fn sync_within(mut self, within: Duration) -> Self {
@@ -341,6 +436,34 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         &self.name
     }
 
+    /// What becomes of a key when the function returns an error: tried again as the limiter says, after a time, or not. `E` is the type that the function
+    /// returns. A panic is always tried again. Default: all are.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use informer::{client::WriteError, controller::{Controller, OnError}};
+    ///
+    /// fn with_policy(controller: Controller) -> Controller {
+    ///     controller.error_policy(|_key, error: &WriteError| match error {
+    ///         error if error.is_conflict() => OnError::RetryAfter(Duration::ZERO), // somebody else was faster: look again
+    ///         WriteError::Unfenced(_) => OnError::Terminal,
+    ///         _ => OnError::Retry,
+    ///     })
+    /// }
+    /// ```
+    pub fn error_policy<E: 'static>(
+        mut self,
+        decide: impl Fn(&T, &E) -> OnError + Send + Sync + 'static,
+    ) -> Self {
+        let decide = move |key: &T, error: &dyn Any| {
+            error.downcast_ref().map_or(OnError::Retry, |error| decide(key, error))
+        };
+        self.error_policy =
+            Some(ErrorPolicy { error: TypeId::of::<E>(), name: type_name::<E>(), decide: Arc::new(decide) });
+        self
+    }
+
     /// The queue: whatever is added there is reconciled too. It is shut down when the controller ends.
     pub fn queue(&self) -> WorkQueue<T> {
         self.queue.clone()
@@ -364,12 +487,17 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }
+        if let Some(policy) = self.error_policy.as_ref().filter(|policy| policy.error != TypeId::of::<E>()) {
+            let (of, is) = (policy.name, type_name::<E>());
+            return Err(ControllerError::ErrorPolicy { controller: controller(), of, is });
+        }
         if self.workers == 0 {
             return Err(ControllerError::NoWorkers { controller: controller() });
         }
         if self.queue.is_shut_down() {
             return Err(ControllerError::QueueShutDown { controller: controller() });
         }
+        let _running = self.observer.run();
         let fed = Fed::join(&self.sources, &self.queue).map_err(|error: AddHandlerError| {
             ControllerError::InformerStopped { controller: controller(), reason: error.to_string() }
         })?;
@@ -378,6 +506,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             () = stop.cancelled() => return Ok(()),
             synced = self.wait_for_caches(&fed) => synced?,
         }
+        self.observer.synced();
         tracing::info!(
             controller = self.name,
             workers = self.workers,
@@ -393,6 +522,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             reconcile: Arc::new(reconcile),
             eager: Arc::new(ItemExponential::default()),
             on_failure: self.on_failure.clone(),
+            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
+            error_policy: self.error_policy.as_ref().map(|policy| Arc::clone(&policy.decide)),
             stop: stop.clone(),
         };
         let mut workers: JoinSet<()> = (0..self.workers).map(|_| worker.clone().run()).collect();

@@ -47,3 +47,59 @@ fn references<'a, Owner: Resource + 'static>(
     });
     of_kind.map(move |reference| (reference, ObjectKey::new(namespace, &reference.name).ok()))
 }
+
+/// Whether this very object controls another one: by its uid, which no later object of the same name has.
+pub fn is_controlled_by(meta: &ObjectMeta, owner: &ObjectMeta) -> bool {
+    let controls = |reference: &&OwnerReference| reference.controller == Some(true);
+    let reference = meta.owner_references.iter().flatten().find(controls);
+    reference.is_some_and(|reference| owner.uid.as_ref() == Some(&reference.uid))
+}
+
+/// Another object controls it already.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it cannot be controlled by {kind} {name:?}: {by} controls it already")]
+pub struct AlreadyOwned {
+    /// The kind of who was to control it.
+    pub kind: String,
+    /// Their name.
+    pub name: String,
+    /// Who controls it: kind and name.
+    pub by: String,
+}
+
+/// Makes an object the one that controls another one: that is deleted with it, and its changes are about it
+/// ([`owns`](super::Feed::owns)). A reference that is there is brought up to date. An owner without name or uid, which was never on a server,
+/// makes no reference.
+pub fn set_controller_reference<Owner>(meta: &mut ObjectMeta, owner: &Owner) -> Result<(), AlreadyOwned>
+where
+    Owner: Resource<DynamicType: Default>,
+{
+    let kind = Owner::DynamicType::default();
+    let Some(mine) = owner.controller_owner_ref(&kind) else { return Ok(()) };
+    let references = meta.owner_references.get_or_insert_default();
+    let other =
+        references.iter().find(|reference| reference.controller == Some(true) && reference.uid != mine.uid);
+    if let Some(other) = other {
+        let by = format!("{} {:?}", other.kind, other.name);
+        return Err(AlreadyOwned { kind: mine.kind, name: mine.name, by });
+    }
+    set(references, mine);
+    Ok(())
+}
+
+/// Makes an object one of the owners of another one, which is deleted when it has none any more.
+pub fn set_owner_reference<Owner>(meta: &mut ObjectMeta, owner: &Owner)
+where
+    Owner: Resource<DynamicType: Default>,
+{
+    if let Some(mine) = owner.owner_ref(&Owner::DynamicType::default()) {
+        set(meta.owner_references.get_or_insert_default(), mine);
+    }
+}
+
+fn set(references: &mut Vec<OwnerReference>, mine: OwnerReference) {
+    match references.iter_mut().find(|reference| reference.uid == mine.uid) {
+        Some(reference) => *reference = mine,
+        None => references.push(mine),
+    }
+}

@@ -14,9 +14,10 @@ use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Action, Failure, OnFailure};
+use super::{Action, ControllerObserver, Decide, Failure, OnError, OnFailure};
 use crate::{
     client::Written,
+    metrics::{self, Measurement, Metrics, Outcome},
     panic_message,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     workqueue::{ItemExponential, RateLimiter, Work, WorkQueue},
@@ -34,6 +35,9 @@ pub(super) struct Worker<T, R> {
     /// How long a key waits that wants to be looked at again at once, over and over. These are no failures.
     pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
+    pub(super) error_policy: Option<Arc<Decide<T>>>,
+    pub(super) metrics: Option<Arc<dyn Metrics>>,
+    pub(super) observer: ControllerObserver,
     pub(super) stop: CancellationToken,
     /// Ends what waits for caches.
     pub(super) waiting: CancellationToken,
@@ -63,10 +67,10 @@ where
             // The function itself may panic too, not only what it returns.
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
             let written = Written::default();
+            let running = self.observer.call(&*work);
             let outcome = written.noting(call.instrument(span)).await;
-            if !written.is_empty() {
-                self.lock_written().insert(T::clone(&work), written);
-            }
+            drop(running);
+            self.remember(&work, written);
             let follow = || match outcome {
                 Ok(Ok(action)) => self.succeeded(&work, action),
                 Ok(Err(error)) => self.failed(&work, &error.to_string(), Some(&error)),
@@ -97,6 +101,18 @@ where
         None
     }
 
+    /// Keeps what a call has written, for as long as the caches may not show it.
+    fn remember(&self, item: &T, written: Written) {
+        if written.is_empty() {
+            return;
+        }
+        let mut all = self.lock_written();
+        if all.len() == all.capacity() {
+            all.retain(|_, written| !written.is_shown());
+        }
+        all.insert(item.clone(), written);
+    }
+
     fn lock_written(&self) -> MutexGuard<'_, HashMap<T, Written>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +127,17 @@ where
         called.is_ok()
     }
 
+    fn measure(&self, outcome: Outcome) {
+        if let Some(metrics) = &self.metrics {
+            metrics::guarded(&self.name, || metrics.record(&self.name, Measurement::Reconciled { outcome }));
+        }
+    }
+
     fn succeeded(&self, work: &Work<T>, action: Action) {
+        self.measure(match action {
+            Action::AwaitChange => Outcome::Success,
+            Action::RequeueAfter(_) => Outcome::RequeueAfter,
+        });
         self.queue.forget(work);
         if let Action::RequeueAfter(Duration::ZERO) = action {
             return work.requeue_after(self.eager.next_delay(work));
@@ -124,28 +150,33 @@ where
 
     /// Without a cause it is a panic.
     fn failed(&self, work: &Work<T>, error: &str, cause: Option<&dyn Any>) {
-        work.retry();
-        let (key, panicked, times) = (&**work, cause.is_none(), self.queue.failures(work));
-        match &self.on_failure {
-            Some(tell) => {
-                let failure = Failure { error, cause, panicked, times };
-                self.guarded(work, "on_failure", || tell(key, failure));
+        let (key, panicked) = (&**work, cause.is_none());
+        let policy = self.error_policy.as_ref().zip(cause);
+        let on_error = policy.map_or(OnError::Retry, |(decide, cause)| decide(key, cause));
+        match on_error {
+            OnError::Retry => work.retry(),
+            OnError::RetryAfter(Duration::ZERO) => work.requeue_after(self.eager.next_delay(work)),
+            OnError::RetryAfter(delay) => work.requeue_after(delay),
+            OnError::Terminal => self.queue.forget(work),
+        }
+        self.measure(match on_error {
+            _ if panicked => Outcome::Panic,
+            OnError::Terminal => Outcome::TerminalError,
+            OnError::Retry | OnError::RetryAfter(_) => Outcome::Error,
+        });
+        let (times, terminal) = (self.queue.failures(work), on_error == OnError::Terminal);
+        if let Some(tell) = &self.on_failure {
+            let failure = Failure { error, cause, panicked, times, terminal };
+            self.guarded(work, "on_failure", || tell(key, failure));
+            return;
+        }
+        let (name, what) = (&self.name, if terminal { "it waits for a change" } else { "it is tried again" });
+        match panicked {
+            true => {
+                tracing::error!(controller = name, ?key, times, "reconciling panicked, {what}: {error}");
             }
-            None if panicked => {
-                tracing::error!(
-                    controller = self.name,
-                    ?key,
-                    times,
-                    "reconciling panicked, it is tried again: {error}"
-                );
-            }
-            None => {
-                tracing::warn!(
-                    controller = self.name,
-                    ?key,
-                    times,
-                    "reconciling failed, it is tried again: {error}"
-                );
+            false => {
+                tracing::warn!(controller = name, ?key, times, "reconciling failed, {what}: {error}");
             }
         }
     }
@@ -161,6 +192,9 @@ impl<T, R> Clone for Worker<T, R> {
             written: Arc::clone(&self.written),
             eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
+            error_policy: self.error_policy.clone(),
+            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
             stop: self.stop.clone(),
             waiting: self.waiting.clone(),
         }

@@ -196,8 +196,7 @@ async fn play(seed: u64, remembering: bool) -> Seen {
     running.await.unwrap().unwrap();
     owners.stop().await.unwrap();
     children.stop().await.unwrap();
-    let seen = *seen.lock().unwrap();
-    seen
+    *seen.lock().unwrap()
 }
 
 fn played(seed: u64, remembering: bool) -> Seen {

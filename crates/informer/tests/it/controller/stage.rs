@@ -53,6 +53,12 @@ impl Running {
         })
     }
 
+    /// As if the process were killed.
+    pub(crate) async fn kill(self) {
+        self.ended.abort();
+        assert!(self.ended.await.unwrap_err().is_cancelled());
+    }
+
     pub(crate) async fn end(self) -> Result<(), ControllerError> {
         self.stop.cancel();
         self.ended.await.expect("it does not panic")
