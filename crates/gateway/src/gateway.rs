@@ -13,7 +13,7 @@ use std::{
 use axum::Router;
 use futures_util::future::join_all;
 use informer::{
-    RawObject, SharedInformerFactory,
+    SharedInformerFactory,
     discovery::Discovery,
     factory::{FactoryBuilder, FactoryError},
     queue::Transform,
@@ -29,7 +29,7 @@ use crate::{
     access::{Access, Reviewer, UnknownTokens},
     allowance::Allowances,
     app::{ANSWERS, App, STREAMS, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
-    cache::{Cache, CacheLimits, Secrets},
+    cache::{Cache, CacheLimits, Packing, Secrets, Stored},
     guard::{AllowedHost, Guard},
     listener::{self, ConnectionLimits, Limits},
     metrics::{Present, RequestMetrics, Tally},
@@ -144,6 +144,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// Whether objects are kept packed, which they are by default where it pays. Secrets are not: a dictionary would keep parts
+    /// of them.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.limits.packing = packing;
+        self
+    }
+
     /// Changes that are kept for each resource, for clients that resume a stream.
     pub fn changes_kept(mut self, changes: usize) -> Self {
         self.limits.depth.changes = changes;
@@ -198,7 +205,7 @@ impl GatewayBuilder {
             (true, Auth::None) => Secrets::Metadata,
             (true, Auth::Kubernetes) => Secrets::Whole,
         };
-        let factory = |transform: Option<Transform<RawObject>>| {
+        let factory = |transform: Option<Transform<Stored>>| {
             let builder: FactoryBuilder = SharedInformerFactory::builder(self.client.clone());
             let builder = builder.discovery(discovery.clone()).wire(self.wire);
             let mut builder = builder.metrics(Arc::clone(&tally) as _);
@@ -210,7 +217,7 @@ impl GatewayBuilder {
                 false => builder.namespaces(&self.namespaces).build(),
             }
         };
-        let (factory, secrets_factory) = (factory(None)?, factory(Some(secrets.transform()))?);
+        let (factory, secrets_factory) = (factory(self.limits.packing.transform())?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
             Auth::Kubernetes => {

@@ -3,12 +3,14 @@
 //! A collection begins with the first request for its resource and ends when nobody has asked for long enough. What is
 //! not to be served at all never gets here.
 
+pub(crate) mod beside;
 pub(crate) mod changes;
 pub(crate) mod collection;
 mod past;
 pub(crate) mod room;
 mod secrets;
 pub(crate) mod snapshots;
+mod stored;
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +19,7 @@ use std::{
 };
 
 use informer::{
-    RawObject, SharedInformerFactory,
+    SharedInformerFactory,
     discovery::{Catalog, Discovery, ResolveError, ServedResource},
     source::{KubeListWatch, SourceError},
 };
@@ -36,6 +38,8 @@ use collection::Collection;
 use past::Past;
 
 pub(crate) use secrets::Secrets;
+pub(crate) use stored::Stored;
+pub use stored::Packing;
 
 /// How long a CustomResourceDefinition is waited for. Without it the table has fewer columns.
 const DEFINITION_WITHIN: Duration = Duration::from_secs(5);
@@ -76,6 +80,8 @@ pub(crate) struct CacheLimits {
     pub(crate) idle: Option<Duration>,
     /// What is kept of the changes of each resource.
     pub(crate) depth: Depth,
+    /// How objects are kept.
+    pub(crate) packing: Packing,
 }
 
 impl Cache {
@@ -206,10 +212,10 @@ impl Cache {
         self.check_memory(served)?;
         let (factory, transform) = match secrets::is_secret(served) {
             true => (&self.secrets_factory, Some(self.secrets.transform())),
-            false => (&self.factory, None),
+            false => (&self.factory, self.limits.packing.transform()),
         };
         let resource = served.resource().map_err(Status::internal_error)?;
-        let resource = factory.for_resource_as::<RawObject>(resource).await;
+        let resource = factory.for_resource_as::<Stored>(resource).await;
         let informer =
             resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
         let source = KubeListWatch::of_kind(self.client(), served.api.clone());

@@ -146,11 +146,14 @@ fn informer(app: &App, collection: &Collection) -> Value {
         .map(|unusable| json!({"name": unusable.name, "error": unusable.error}))
         .collect();
     let snapshot = collection.snapshot();
+    let sizes = collection.sizes();
     json!({
         "path": collection.path,
         "kind": collection.served.api.kind,
         "objects": snapshot.len(),
-        "bytes": collection.bytes(),
+        "bytes": sizes.plain,
+        "keptBytes": sizes.kept,
+        "packed": sizes.packed,
         "resourceVersion": snapshot.resource_version(),
         "state": collection.state(),
         "reason": health.trouble().map(|(_, trouble)| trouble.to_string()),

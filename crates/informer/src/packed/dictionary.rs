@@ -9,12 +9,12 @@ use std::{
     any::TypeId,
     cell::RefCell,
     collections::HashMap,
-    fmt, mem,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    fmt, io, mem,
+    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
-use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound, get_error_name};
+use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, SafeResult, compress_bound, get_error_name};
 
 use crate::wire::Codec;
 
@@ -67,7 +67,7 @@ pub(super) struct Kind {
 #[derive(Clone)]
 pub(super) struct Kept {
     bytes: Box<[u8]>,
-    /// What it is unpacked with; none where it is not compressed.
+    /// What it is unpacked with. Without one, what is shorter than it was is compressed by itself.
     dictionary: Option<Arc<DDict<'static>>>,
     /// How long it is unpacked.
     length: u32,
@@ -97,6 +97,19 @@ pub struct PackedKind {
 #[derive(Default)]
 struct Dictionaries {
     state: Mutex<State>,
+    /// A training has ended.
+    trained: Condvar,
+}
+
+/// The first dictionary of a kind, which is being trained.
+pub(super) struct FirstTraining(Arc<Dictionaries>);
+
+impl FirstTraining {
+    /// Waits until it has been.
+    pub(super) fn wait(&self) {
+        let trains = |state: &mut State| state.training && state.current.is_none();
+        drop(self.0.trained.wait_while(self.0.lock(), trains));
+    }
 }
 
 #[derive(Default)]
@@ -140,11 +153,22 @@ pub fn packed_kinds() -> Vec<PackedKind> {
 
 /// Packs an object.
 pub(super) fn pack(kind: Kind, codec: Codec, bytes: &[u8]) -> Kept {
-    let dictionaries = {
-        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(kinds.entry(kind).or_default())
+    dictionaries(kind).pack(codec, bytes)
+}
+
+/// The first dictionary of a kind, if it is being trained now.
+pub(super) fn first_training(kind: Kind) -> Option<FirstTraining> {
+    let dictionaries = dictionaries(kind);
+    let trains = {
+        let state = dictionaries.lock();
+        state.training && state.current.is_none()
     };
-    dictionaries.pack(codec, bytes)
+    trains.then_some(FirstTraining(dictionaries))
+}
+
+fn dictionaries(kind: Kind) -> Arc<Dictionaries> {
+    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(kinds.entry(kind).or_default())
 }
 
 impl Kept {
@@ -153,25 +177,67 @@ impl Kept {
         self.bytes.len()
     }
 
+    /// How long it is unpacked.
+    pub(super) fn length(&self) -> usize {
+        self.length as usize
+    }
+
+    pub(super) fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Whether it takes less than it is long.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.bytes.len() < self.length()
+    }
+
+    /// The same, compressed by itself if it is not compressed and that makes it shorter.
+    pub(super) fn compressed_alone(self) -> Self {
+        if self.is_compressed() || self.length() > LONGEST {
+            return self;
+        }
+        let compress = |context: &mut CCtx<'_>, into: &mut Vec<u8>, bytes: &[u8]| context.compress(into, bytes, LEVEL);
+        compressed(self.codec, &self.bytes, None, compress)
+    }
+
     /// Reads it as it was. Reading may read others.
     pub(super) fn read<R>(&self, read: impl FnOnce(Codec, &[u8]) -> Result<R, String>) -> Result<R, String> {
-        let Some(dictionary) = &self.dictionary else { return read(self.codec, &self.bytes) };
-        let mut plain = DECOMPRESSOR.with_borrow_mut(|(context, scratch)| {
-            let mut plain = mem::take(scratch);
-            plain.clear();
-            plain.reserve(self.length as usize);
-            context
-                .decompress_using_ddict(&mut plain, &self.bytes, dictionary)
-                .map_err(|code| get_error_name(code).to_owned())?;
-            let (found, length) = (plain.len(), self.length);
-            if found == length as usize { Ok(plain) } else { Err(format!("{found} bytes of {length}")) }
-        })?;
+        if !self.is_compressed() {
+            return read(self.codec, &self.bytes);
+        }
+        let mut plain = DECOMPRESSOR.with_borrow_mut(|(_, scratch)| mem::take(scratch));
+        plain.clear();
+        self.append(&mut plain)?;
         let outcome = read(self.codec, &plain);
         if plain.capacity() <= KEPT_SCRATCH {
             plain.clear();
             DECOMPRESSOR.with_borrow_mut(|(_, scratch)| *scratch = plain);
         }
         outcome
+    }
+
+    /// Writes it as it was behind what is there; where that fails, nothing.
+    pub(super) fn append(&self, out: &mut Vec<u8>) -> Result<(), String> {
+        if !self.is_compressed() {
+            out.extend_from_slice(&self.bytes);
+            return Ok(());
+        }
+        let before = out.len();
+        // One byte more than is expected: what is longer is found out.
+        out.reserve(self.length() + 1);
+        let mut end = io::Cursor::new(&mut *out);
+        end.set_position(before as u64);
+        let unpacked = DECOMPRESSOR.with_borrow_mut(|(context, _)| match &self.dictionary {
+            Some(dictionary) => context.decompress_using_ddict(&mut end, &self.bytes, dictionary),
+            None => context.decompress(&mut end, &self.bytes),
+        });
+        let failure = match unpacked {
+            Ok(found) if found == self.length() => return Ok(()),
+            Ok(found) => format!("{found} bytes of {}", self.length),
+            Err(code) => get_error_name(code).to_owned(),
+        };
+        out.truncate(before);
+        Err(failure)
     }
 }
 
@@ -212,6 +278,7 @@ impl Dictionaries {
         let train = move || {
             let trained = zstd::dict::from_continuous(&samples, &lengths, DICTIONARY);
             this.lock().trained(trained.ok().map(|dictionary| Dictionary::new(&dictionary)));
+            this.trained.notify_all();
         };
         if thread::Builder::new().name("informer-training".to_owned()).spawn(train).is_err() {
             state.trained(None);
@@ -286,27 +353,37 @@ impl Dictionary {
         self.compress.sizeof() + self.decompress.sizeof()
     }
 
-    /// What does not become shorter, or cannot be compressed, stays as it is.
     fn pack(&self, codec: Codec, bytes: &[u8]) -> Kept {
-        COMPRESSOR.with_borrow_mut(|(context, scratch)| {
-            scratch.clear();
-            scratch.reserve(compress_bound(bytes.len()));
-            let packed = context.compress_using_cdict(scratch, bytes, &self.compress);
-            let kept = match packed {
-                Ok(_) if scratch.len() < bytes.len() => Kept {
-                    bytes: scratch.as_slice().into(),
-                    dictionary: Some(Arc::clone(&self.decompress)),
-                    length: bytes.len() as u32,
-                    codec,
-                },
-                _ => plain(codec, bytes),
-            };
-            if scratch.capacity() > KEPT_SCRATCH {
-                *scratch = Vec::new();
-            }
-            kept
+        compressed(codec, bytes, Some(&self.decompress), |context, into, bytes| {
+            context.compress_using_cdict(into, bytes, &self.compress)
         })
     }
+}
+
+/// What does not become shorter, or cannot be compressed, stays as it is.
+fn compressed(
+    codec: Codec,
+    bytes: &[u8],
+    dictionary: Option<&Arc<DDict<'static>>>,
+    compress: impl FnOnce(&mut CCtx<'_>, &mut Vec<u8>, &[u8]) -> SafeResult,
+) -> Kept {
+    COMPRESSOR.with_borrow_mut(|(context, scratch)| {
+        scratch.clear();
+        scratch.reserve(compress_bound(bytes.len()));
+        let kept = match compress(context, scratch, bytes) {
+            Ok(_) if scratch.len() < bytes.len() => Kept {
+                bytes: scratch.as_slice().into(),
+                dictionary: dictionary.cloned(),
+                length: bytes.len() as u32,
+                codec,
+            },
+            _ => plain(codec, bytes),
+        };
+        if scratch.capacity() > KEPT_SCRATCH {
+            *scratch = Vec::new();
+        }
+        kept
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use informer_testing::histories;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
+use super::Readable;
 use crate::query::{fields::FieldFilter, order::Order, projection::Projection};
 
 fn key() -> ObjectKey {
@@ -171,9 +172,9 @@ fn objects_are_sorted_whatever_is_in_them_and_none_is_lost() {
     histories(&(vec(object(), 0..12), vec(path(), 1..3)), |(mut texts, paths)| {
         let order = Order::parse(&listed(&paths)).unwrap();
         let mut sorted = texts.clone();
-        order.sort(&mut sorted, |text| text);
+        order.sort(&mut sorted);
         let once = sorted.clone();
-        order.sort(&mut sorted, |text| text);
+        order.sort(&mut sorted);
         assert_eq!(sorted, once, "what is sorted stays");
         texts.sort();
         sorted.sort();
@@ -189,7 +190,7 @@ fn what_is_not_json_is_read_as_far_as_it_goes() {
         let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap();
         let filter = FieldFilter::new(FieldSelector::new([requirement]));
         for text in [&text[..at], &text[at..]] {
-            filter.matches(&key(), text);
+            filter.matches(&key(), &text);
             projected(path.as_str(), text);
         }
         text.insert(at, odd);
@@ -218,4 +219,24 @@ fn neither_a_deep_object_nor_a_long_path_needs_a_deep_stack() {
         }
     };
     thread::Builder::new().stack_size(64 * 1024).spawn(read).unwrap().join().unwrap();
+}
+
+impl Readable for &str {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        read(self)
+    }
+}
+
+impl Readable for String {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        read(self)
+    }
 }

@@ -1,0 +1,242 @@
+//! An object as the gateway keeps it: its JSON, as text or packed, and of packed ones beside that what is asked for most.
+//!
+//! In go objects as they come over the wire, through a [`Packing`]. Out comes their text: whole, or shown to a reader while it is
+//! unpacked. What is small or does not become smaller stays text.
+
+use std::{borrow::Cow, fmt};
+
+use informer::{
+    Packed, RawObject,
+    packed::UnpackError,
+    queue::Transform,
+    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    kube::{
+        Resource,
+        core::{ApiResource, DynamicResourceScope},
+    },
+};
+use serde::{Deserialize, Deserializer};
+use tokio::{runtime::{Handle, RuntimeFlavor}, task::block_in_place};
+
+use super::beside::Beside;
+
+/// What is longer than this is packed by itself where there is no dictionary: there are few of its kind, and they are large.
+const LARGE: usize = 16 << 10;
+
+/// Whether objects are kept packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Packing {
+    /// Those of large resources, and large objects: what a dictionary pays for, or makes much smaller without one.
+    #[default]
+    Auto,
+    /// All that become smaller by it.
+    Always,
+    /// None: their JSON is kept as text.
+    Never,
+}
+
+/// An object.
+#[derive(Clone)]
+pub(crate) struct Stored(Body);
+
+#[derive(Clone)]
+enum Body {
+    Plain(RawObject),
+    Packed { packed: Packed<RawObject>, beside: Option<Beside> },
+}
+
+/// What objects take, or would take as text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    pub(crate) objects: usize,
+    /// Their JSON as text.
+    pub(crate) plain: usize,
+    /// As they are kept, with what stands beside packed ones.
+    pub(crate) kept: usize,
+    /// How many are packed.
+    pub(crate) packed: usize,
+}
+
+impl Sizes {
+    pub(crate) fn add(&mut self, stored: &Stored) {
+        self.objects += 1;
+        self.plain += stored.json_bytes();
+        self.kept += stored.kept_bytes();
+        self.packed += usize::from(stored.is_packed());
+    }
+}
+
+impl Packing {
+    /// What is done to each object before it is stored.
+    pub(crate) fn transform(self) -> Option<Transform<Stored>> {
+        (self != Self::Never).then(|| Transform::reshape(move |stored: &mut Stored| stored.pack(self)))
+    }
+}
+
+impl Stored {
+    /// An object that is kept as text.
+    pub(crate) fn plain(raw: RawObject) -> Self {
+        Self(Body::Plain(raw))
+    }
+
+    /// Packs it, if that makes it smaller.
+    pub(crate) fn pack(&mut self, packing: Packing) {
+        let Body::Plain(raw) = &self.0 else { return };
+        let is_worth_it = |packed: &Packed<RawObject>| packed.is_compressed();
+        let mut packed = Packed::of_json(raw);
+        if !is_worth_it(&packed)
+            && let Some(training) = Packed::first_training(raw)
+        {
+            // Thousands of objects would come meanwhile and stay as they are.
+            blocking(|| training.wait());
+            packed = Packed::of_json(raw);
+        }
+        if packing == Packing::Always || raw.json().len() >= LARGE {
+            packed = packed.compressed();
+        }
+        if is_worth_it(&packed) {
+            let beside = Beside::of(raw.json());
+            self.0 = Body::Packed { packed, beside };
+        }
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.0, Body::Packed { .. })
+    }
+
+    /// The text, where it is kept as such.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.0 {
+            Body::Plain(raw) => Some(raw.json()),
+            Body::Packed { .. } => None,
+        }
+    }
+
+    /// What stands beside a packed object.
+    pub(crate) fn beside(&self) -> Option<&Beside> {
+        match &self.0 {
+            Body::Plain(_) => None,
+            Body::Packed { beside, .. } => beside.as_ref(),
+        }
+    }
+
+    /// Shows its JSON, in one line.
+    pub(crate) fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        match &self.0 {
+            Body::Plain(raw) => read(raw.json()),
+            Body::Packed { packed, .. } => packed.with_json(&mut read).unwrap_or_else(|error| read(lost(&error))),
+        }
+    }
+
+    /// Shows the JSON of its metadata.
+    pub(crate) fn with_metadata_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        match &self.0 {
+            Body::Plain(raw) => read(raw.metadata_json()),
+            Body::Packed { packed, .. } => {
+                packed.with_metadata_json(&mut read).unwrap_or_else(|error| read(lost(&error)))
+            }
+        }
+    }
+
+    /// Its JSON, whichever way it is kept.
+    #[cfg(test)]
+    pub(crate) fn json(&self) -> String {
+        self.with_json(str::to_owned)
+    }
+
+    /// Writes its JSON behind what is there.
+    pub(crate) fn append_json(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            Body::Plain(raw) => out.extend_from_slice(raw.json().as_bytes()),
+            Body::Packed { packed, .. } => {
+                if let Err(error) = packed.append_json(out) {
+                    out.extend_from_slice(lost(&error).as_bytes());
+                }
+            }
+        }
+    }
+
+    /// How long its JSON is.
+    pub(crate) fn json_bytes(&self) -> usize {
+        match &self.0 {
+            Body::Plain(raw) => raw.json().len(),
+            Body::Packed { packed, .. } => packed.json_bytes(),
+        }
+    }
+
+    /// How many bytes are kept of it.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        match &self.0 {
+            Body::Plain(raw) => raw.json().len(),
+            Body::Packed { packed, beside } => {
+                packed.packed_bytes() + beside.as_ref().map_or(0, Beside::bytes)
+            }
+        }
+    }
+}
+
+/// What is shown of an object whose bytes have been damaged in memory: nothing else can keep one from being unpacked.
+fn lost(error: &UnpackError) -> &'static str {
+    tracing::error!(%error, "an object is shown empty");
+    "{}"
+}
+
+/// Waits on this thread; other tasks of a runtime with several threads do not wait with it.
+fn blocking(wait: impl FnOnce()) {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(wait),
+        _ => wait(),
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stored({} of {} bytes)", self.kept_bytes(), self.json_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for Stored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        RawObject::deserialize(deserializer).map(Self::plain)
+    }
+}
+
+impl Resource for Stored {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        RawObject::kind(resource)
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        RawObject::group(resource)
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        RawObject::version(resource)
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        RawObject::plural(resource)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        match &self.0 {
+            Body::Plain(raw) => raw.meta(),
+            Body::Packed { packed, .. } => packed.meta(),
+        }
+    }
+
+    /// What stands beside a packed object may not be so any more.
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match &mut self.0 {
+            Body::Plain(raw) => raw.meta_mut(),
+            Body::Packed { packed, beside } => {
+                *beside = None;
+                packed.meta_mut()
+            }
+        }
+    }
+}
