@@ -32,7 +32,7 @@ use crate::{
     cache::{Cache, CacheLimits, Packing, Secrets, Stored},
     guard::{AllowedHost, Guard},
     listener::{self, ConnectionLimits, Limits},
-    metrics::{Present, RequestMetrics, Tally},
+    metrics::{Objects, Present, RequestMetrics, Tally},
     pages::Pages,
     process::ProcessMetrics,
     routes,
@@ -230,15 +230,12 @@ impl GatewayBuilder {
         registry.register_collector(Box::new(present));
         registry.register_collector(Box::new(ProcessMetrics));
         let work = Work::default();
+        let whole = self.namespaces.is_empty();
+        let cache = Cache::new(discovery, factory, secrets, secrets_factory, self.limits, whole);
+        let cache = Arc::new(cache);
+        registry.register_collector(Box::new(Objects(Arc::clone(&cache))));
         let app = App {
-            cache: Arc::new(Cache::new(
-                discovery,
-                factory,
-                secrets,
-                secrets_factory,
-                self.limits,
-                self.namespaces.is_empty(),
-            )),
+            cache,
             access,
             pages: Pages::new(work.clone()),
             work,

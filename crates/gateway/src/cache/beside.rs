@@ -101,7 +101,7 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// The values of a text in one line; none where they are too long, or the text ends too early.
-    pub(super) fn of(json: &str) -> Option<Self> {
+    pub(crate) fn of(json: &str) -> Option<Self> {
         let (mut present, mut values) = (0, String::new());
         for (slot, value) in TABLE.paths.find(json, |_, _| true).into_iter().enumerate() {
             let value = match value? {

@@ -185,6 +185,11 @@ impl Cache {
         self.collections().values().map(|entry| Arc::clone(&entry.collection)).collect()
     }
 
+    /// How many objects they have.
+    pub(crate) fn objects(&self) -> usize {
+        self.all().iter().map(|collection| collection.store.len()).sum()
+    }
+
     /// One that is in memory now; asking for it is no use of it.
     pub(crate) fn peek(&self, path: &str) -> Option<Arc<Collection>> {
         self.collections().get(path).map(|entry| Arc::clone(&entry.collection))

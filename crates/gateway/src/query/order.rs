@@ -1,16 +1,22 @@
 //! The order in which objects are answered.
 
-use std::{borrow::Cow, cmp::Ordering, str::Chars};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    hash::{BuildHasher, Hasher, RandomState},
+    str::Chars,
+    sync::LazyLock,
+};
 
 use informer_model::{FieldPath, FieldValue};
 use informer_serving::Quantity;
 
 use super::reader::{PathListError, Paths, Readable, parse_list, unquoted, with_value};
-use crate::cache::beside::Slot;
+use crate::cache::beside::{Beside, Slot};
 
-/// So many characters are kept of a text that had to be unpacked; where they do not decide, it is unpacked again. Sorted by
-/// what is long, packed objects would otherwise all be in memory.
-const KEPT: usize = 64;
+/// So many characters are kept of a text that had to be unpacked, and a hash of all of it; where they do not decide, it is
+/// unpacked again. Sorted by what is long, packed objects would otherwise all be in memory.
+const KEPT: usize = 256;
 
 /// An order of objects: by the value at a path, those with the same value by the next path, and so on. Objects
 /// that no path tells apart stay in the order they were in.
@@ -49,7 +55,7 @@ impl<'j> Key<'j> {
         match (Quantity::parse(text.as_deref().unwrap_or(json)), json) {
             (Some(amount), _) => Self::Amount(amount),
             (None, "true" | "false") => Self::Flag(json == "true"),
-            _ => Self::Text(Text { stands: stands.into(), is_escaped, is_cut: false }),
+            _ => Self::Text(Text { stands: stands.into(), is_escaped, cut: None }),
         }
     }
 
@@ -60,8 +66,8 @@ impl<'j> Key<'j> {
             Self::Flag(flag) => Key::Flag(flag),
             Self::Text(text) => {
                 let stands: String = text.says().take(KEPT).collect();
-                let is_cut = text.says().nth(KEPT).is_some();
-                Key::Text(Text { stands: stands.into(), is_escaped: false, is_cut })
+                let cut = text.says().nth(KEPT).is_some().then(|| text.hash());
+                Key::Text(Text { stands: stands.into(), is_escaped: false, cut })
             }
         }
     }
@@ -89,8 +95,8 @@ impl<'j> Key<'j> {
 struct Text<'j> {
     stands: Cow<'j, str>,
     is_escaped: bool,
-    /// Whether it goes on after the characters that are kept of it.
-    is_cut: bool,
+    /// Where it goes on after the characters that are kept of it: a hash of the whole.
+    cut: Option<u64>,
 }
 
 impl Text<'_> {
@@ -98,17 +104,27 @@ impl Text<'_> {
         Says { rest: self.stands.chars(), is_escaped: self.is_escaped }
     }
 
+    fn hash(&self) -> u64 {
+        static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let mut hasher = HASHES.build_hasher();
+        self.says().for_each(|character| hasher.write_u32(character.into()));
+        hasher.finish()
+    }
+
     fn compare(&self, other: &Text<'_>) -> Option<Ordering> {
-        if !self.is_cut && !other.is_cut {
+        if self.cut.is_none() && other.cut.is_none() {
             return Some(match self.is_escaped || other.is_escaped {
                 // Characters have the order of their bytes.
                 true => self.says().cmp(other.says()),
                 false => (*self.stands).cmp(&*other.stands),
             });
         }
-        let goes_on = |text: &Text<'_>| text.is_cut || text.says().nth(KEPT).is_some();
+        let goes_on = |text: &Text<'_>| text.cut.is_some() || text.says().nth(KEPT).is_some();
+        let hash = |text: &Text<'_>| text.cut.unwrap_or_else(|| text.hash());
         match self.says().take(KEPT).cmp(other.says().take(KEPT)) {
-            Ordering::Equal if goes_on(self) && goes_on(other) => None,
+            Ordering::Equal if goes_on(self) && goes_on(other) => {
+                (hash(self) == hash(other)).then_some(Ordering::Equal)
+            }
             Ordering::Equal => Some(goes_on(self).cmp(&goes_on(other))),
             decided => Some(decided),
         }
@@ -194,7 +210,7 @@ impl Order {
             let reader = &single[step];
             let mut rows: Vec<(Option<Key<'_>>, usize)> = part
                 .iter()
-                .map(|place| (reader.keys(&items[*place]).pop().flatten(), *place))
+                .map(|place| (reader.first_key(&items[*place]), *place))
                 .collect();
             let compare = |(a, of_a): &(Option<Key<'_>>, usize), (b, of_b): &(Option<Key<'_>>, usize)| {
                 let both = || reader.compare_unpacked(&items[*of_a], &items[*of_b]);
@@ -235,13 +251,17 @@ impl<'o> Reader<'o> {
             return self.keys_in(json);
         }
         if let Some(beside) = item.beside()
-            && let Some(values) = self.steps.iter().map(|step| Some(beside.get(step.slot?))).collect()
+            && let Some(keys) = self.steps.iter().map(|step| step.beside(beside)).collect()
         {
-            let values: Vec<&str> = values;
-            let key = |value| with_value(value, is_text).then(|| Key::of(value));
-            return values.into_iter().map(key).collect();
+            return keys;
         }
         item.with_json(|json| self.keys_in(json).into_iter().map(|key| key.map(Key::kept)).collect())
+    }
+
+    /// What stands at the first path.
+    fn first_key<'j>(&self, item: &'j impl Readable) -> Option<Key<'j>> {
+        let beside = || self.steps.first()?.beside(item.beside()?);
+        beside().unwrap_or_else(|| self.keys(item).into_iter().next().flatten())
     }
 
     fn keys_in<'j>(&self, json: &'j str) -> Vec<Option<Key<'j>>> {
@@ -286,6 +306,12 @@ fn is_text(value: FieldValue<'_>) -> bool {
 }
 
 impl Step {
+    /// What stands beside an object, if the path is one of those that do.
+    fn beside<'b>(&self, beside: &'b Beside) -> Option<Option<Key<'b>>> {
+        let value = beside.get(self.slot?);
+        Some(with_value(value, is_text).then(|| Key::of(value)))
+    }
+
     /// `both` compares them where the keys do not tell enough.
     fn compare(&self, a: Option<&Key<'_>>, b: Option<&Key<'_>>, both: impl FnOnce() -> Ordering) -> Ordering {
         match (a, b) {
