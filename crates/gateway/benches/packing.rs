@@ -2,11 +2,13 @@
 //! it, and the forms beside each other in which an object could be kept.
 //!
 //! `cargo bench -p informer-gateway --bench packing` (or `… -- --pods 30000 --rounds 9`). Times are those of this process, answers to
-//! their last byte, without a network; the least of all rounds counts, in which the gateways take turns.
+//! their last byte, without a network; the least of all rounds counts, in which the gateways take turns. Memory is that of a process
+//! with nothing but a gateway, after the first list and after it has been asked for all objects.
 
 #[path = "support/companion.rs"]
-#[expect(dead_code, reason = "this program is alone")]
 mod companion;
+#[path = "support/process.rs"]
+mod process;
 
 use std::{
     hint::black_box,
@@ -14,13 +16,15 @@ use std::{
 };
 
 use axum::{Router, body::Body};
-use companion::number;
+use companion::{Companion, is_set, number};
 use http::Request;
 use http_body_util::BodyExt;
 use informer::{Packed, RawObject, SharedInformerFactory};
 use informer_apiserver::{ApiServer, DemoCluster};
 use informer_gateway::{Gateway, Packing};
 use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, Config};
+use process::{cpu_time, memory};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower_service::Service;
@@ -36,7 +40,10 @@ const REQUESTS: [(&str, &str); 12] = [
     ("by label", "/core/v1/pods?labelSelector=app%3Dcheckout"),
     ("by phase, beside", "/core/v1/pods?fieldSelector=status.phase%3DPending&limit=1"),
     ("by node, beside", "/core/v1/pods?fieldSelector=spec.nodeName%3Dnone&limit=1"),
-    ("by phase and node, beside", "/core/v1/pods?fieldSelector=status.phase%3DRunning,spec.nodeName%3Dnone&limit=1"),
+    (
+        "by phase and node, beside",
+        "/core/v1/pods?fieldSelector=status.phase%3DRunning,spec.nodeName%3Dnone&limit=1",
+    ),
     ("sorted by start, beside", "/core/v1/pods?sort=-status.startTime&limit=1"),
     ("by image, in the text", "/core/v1/pods?fieldSelector=spec.containers[0].image%3Dnone&limit=1"),
     ("sorted by image, in the text", "/core/v1/pods?sort=spec.containers[0].image&limit=1"),
@@ -55,8 +62,8 @@ async fn get(router: &Router, path: &str) -> usize {
     bytes
 }
 
-async fn mk_gateway(server: &ApiServer, packing: Packing) -> Router {
-    let gateway = Gateway::builder(server.client()).packing(packing).build().expect("a gateway");
+async fn mk_gateway(client: Client, packing: Packing) -> Router {
+    let gateway = Gateway::builder(client).packing(packing).build().expect("a gateway");
     let router = gateway.router(([127, 0, 0, 1], 8888).into()).expect("an address of this machine");
     let began = Instant::now();
     get(&router, "/core/v1/pods?limit=1").await;
@@ -104,7 +111,8 @@ async fn forms(server: &ApiServer) {
     }
     let unpacked = micros(began.elapsed(), raw.len());
     let began = Instant::now();
-    let parts = |object: &Packed<RawObject>| object.with_json(|json| serde_json::from_str::<Fields>(json).is_ok());
+    let parts =
+        |object: &Packed<RawObject>| object.with_json(|json| serde_json::from_str::<Fields>(json).is_ok());
     assert!(json.iter().all(|object| parts(object) == Ok(true)));
     let read = micros(began.elapsed(), raw.len());
     let mean = |bytes: usize| bytes / raw.len();
@@ -141,7 +149,17 @@ struct Status {
 async fn run(pods: usize, rounds: usize) {
     let server = ApiServer::builder().build();
     server.load_demo(&DemoCluster::new(1, pods)).expect("a demo cluster");
-    let routers = [mk_gateway(&server, Packing::Never).await, mk_gateway(&server, Packing::Auto).await];
+    let listener = server.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+    for packing in [NEVER, AUTO] {
+        let mut gateway = Companion::start(&[packing.to_owned(), "--server".to_owned(), listener.url()]);
+        for _ in 0..3 {
+            println!("{}", gateway.hear());
+        }
+        gateway.say("end");
+        gateway.end();
+    }
+    let [text, packed] = [Packing::Never, Packing::Auto].map(|packing| mk_gateway(server.client(), packing));
+    let routers = [text.await, packed.await];
     println!("\n| pods | text, ms | packed, ms | ratio | MB |\n|---|---|---|---|---|");
     for (name, path) in REQUESTS {
         let (mut least, mut bytes) = ([f64::MAX; 2], [0; 2]);
@@ -154,12 +172,43 @@ async fn run(pods: usize, rounds: usize) {
         }
         assert_eq!(bytes[0], bytes[1], "{path}");
         let [text, packed] = least;
-        println!("| {name} | {text:.2} | {packed:.2} | {:.2} | {:.1} |", packed / text, bytes[0] as f64 / 1e6);
+        println!(
+            "| {name} | {text:.2} | {packed:.2} | {:.2} | {:.1} |",
+            packed / text,
+            bytes[0] as f64 / 1e6
+        );
     }
     forms(&server).await;
 }
 
+const NEVER: &str = "--never";
+const AUTO: &str = "--auto";
+
+/// A gateway and nothing else: what it takes.
+async fn alone(packing: Packing, url: String) {
+    let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
+    let router = mk_gateway(client, packing).await;
+    let figures = || (memory("VmRSS"), memory("VmHWM"), cpu_time());
+    let (now, peak, cpu) = figures();
+    println!("memory after the first list: {now:.0} MB, at most {peak:.0} MB; {cpu:?} of CPU");
+    for _ in 0..10 {
+        get(&router, "/core/v1/pods").await;
+    }
+    let (now, peak, after) = figures();
+    println!(
+        "after ten lists of all: {now:.0} MB, at most {peak:.0} MB; {:?} of CPU each",
+        (after - cpu) / 10
+    );
+}
+
 fn main() {
+    if is_set("--server") {
+        let url = std::env::args().skip_while(|argument| argument != "--server").nth(1).expect("a URL");
+        let packing = if is_set(AUTO) { Packing::Auto } else { Packing::Never };
+        let runtime = Runtime::new().expect("tokio");
+        runtime.block_on(async { tokio::spawn(alone(packing, url)).await.expect("it ends") });
+        return;
+    }
     let runtime = Runtime::new().expect("tokio");
     runtime.block_on(async {
         // On a worker, as requests are answered.

@@ -217,7 +217,8 @@ impl GatewayBuilder {
                 false => builder.namespaces(&self.namespaces).build(),
             }
         };
-        let (factory, secrets_factory) = (factory(self.limits.packing.transform())?, factory(Some(secrets.transform()))?);
+        let (factory, secrets_factory) =
+            (factory(self.limits.packing.transform())?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
             Auth::Kubernetes => {

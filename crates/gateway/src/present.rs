@@ -17,7 +17,10 @@ use informer_serving::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{cache::{Stored, collection::Collection}, query::Projection};
+use crate::{
+    cache::{Stored, collection::Collection},
+    query::Projection,
+};
 
 /// In which form objects are wanted.
 #[derive(Debug, Clone)]

@@ -69,7 +69,8 @@ const PATHS: [&str; 52] = [
 const LONGEST: usize = 128;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let known: Vec<FieldPath> = PATHS.iter().filter_map(|path| Some(FieldPath::parse_prefix(path).ok()?.0)).collect();
+    let known: Vec<FieldPath> =
+        PATHS.iter().filter_map(|path| Some(FieldPath::parse_prefix(path).ok()?.0)).collect();
     Table { paths: Paths::new(&known), known }
 });
 
@@ -132,5 +133,51 @@ impl Beside {
     /// How many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.values.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get<'b>(beside: &'b Beside, path: &str) -> &'b str {
+        let path = FieldPath::parse_prefix(path).expect("a path").0;
+        beside.get(Slot::of(&path).expect("a path of the table"))
+    }
+
+    #[test]
+    fn every_path_of_the_table_has_a_place_and_none_begins_another() {
+        assert!(TABLE.known.len() == PATHS.len() && PATHS.len() <= 64);
+        for path in PATHS {
+            let inside = format!("{path}.");
+            assert!(PATHS.iter().all(|other| !other.starts_with(&inside)), "{path}");
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_the_text() {
+        let json = r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n\n1","replicas":3,"type":{"a":1}},"status":{"phase":null},"type":"x"}"#;
+        let beside = Beside::of(json).expect("short values");
+        for (path, value) in [
+            ("metadata.name", r#""a""#),
+            ("metadata['name']", r#""a""#),
+            ("spec.nodeName", r#""n\n1""#),
+            ("spec.replicas", "3"),
+            ("spec.type", "{"),
+            ("status.phase", "null"),
+            ("status.podIP", ""),
+            ("type", r#""x""#),
+        ] {
+            assert_eq!(get(&beside, path), value, "{path}");
+        }
+    }
+
+    #[test]
+    fn where_a_value_is_long_or_the_text_ends_nothing_stands_beside() {
+        let phase = |length| format!(r#"{{"status":{{"phase":"{}"}}}}"#, "x".repeat(length));
+        assert!(Beside::of(&phase(LONGEST - 2)).is_some());
+        assert!(Beside::of(&phase(LONGEST - 1)).is_none());
+        assert!(Beside::of(r#"{"status":{"phase":"x"#).is_none());
+        assert!(Beside::of("{}").is_some_and(|beside| beside.values.is_empty()));
     }
 }

@@ -38,8 +38,8 @@ use collection::Collection;
 use past::Past;
 
 pub(crate) use secrets::Secrets;
-pub(crate) use stored::Stored;
 pub use stored::Packing;
+pub(crate) use stored::Stored;
 
 /// How long a CustomResourceDefinition is waited for. Without it the table has fewer columns.
 const DEFINITION_WITHIN: Duration = Duration::from_secs(5);

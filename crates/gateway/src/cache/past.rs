@@ -141,7 +141,7 @@ impl Past {
                     };
                     let object = object.map_err(|error| Untold::Failed(error.to_string()))?;
                     // Once as what is new, and once as what the next change of it finds.
-                    bytes += 2 * object.kept_bytes();
+                    bytes += 2 * object.json_bytes();
                     if changes.len() == most || bytes > self.depth.bytes {
                         return Err(Untold::Forgotten);
                     }

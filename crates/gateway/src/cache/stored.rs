@@ -7,16 +7,19 @@ use std::{borrow::Cow, fmt};
 
 use informer::{
     Packed, RawObject,
-    packed::UnpackError,
-    queue::Transform,
     k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
     kube::{
         Resource,
         core::{ApiResource, DynamicResourceScope},
     },
+    packed::UnpackError,
+    queue::Transform,
 };
 use serde::{Deserialize, Deserializer};
-use tokio::{runtime::{Handle, RuntimeFlavor}, task::block_in_place};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
 
 use super::beside::Beside;
 
@@ -125,7 +128,9 @@ impl Stored {
     pub(crate) fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
         match &self.0 {
             Body::Plain(raw) => read(raw.json()),
-            Body::Packed { packed, .. } => packed.with_json(&mut read).unwrap_or_else(|error| read(lost(&error))),
+            Body::Packed { packed, .. } => {
+                packed.with_json(&mut read).unwrap_or_else(|error| read(lost(&error)))
+            }
         }
     }
 
@@ -238,5 +243,68 @@ impl Resource for Stored {
                 packed.meta_mut()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mk(kind: &str, number: usize, length: usize) -> Stored {
+        let text: String = (0..length / 4).map(|word| format!("{:03} ", word * 7_919 % 997)).collect();
+        let json = format!(
+            r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"m-{number}","uid":"u"}},"status":{{"phase":"{number}"}},"data":"{text}"}}"#
+        );
+        Stored::plain(RawObject::new(json).expect("an object"))
+    }
+
+    fn packed(stored: &Stored, packing: Packing) -> Stored {
+        let mut packed = stored.clone();
+        packed.pack(packing);
+        assert_eq!(packed.json(), stored.json());
+        assert_eq!(packed.json_bytes(), stored.json_bytes());
+        assert_eq!(packed.with_metadata_json(str::to_owned), stored.with_metadata_json(str::to_owned));
+        let mut out = b"[".to_vec();
+        packed.append_json(&mut out);
+        assert_eq!(out, ["[", &stored.json()].concat().as_bytes());
+        assert_eq!(packed.meta(), stored.meta());
+        packed
+    }
+
+    #[test]
+    fn small_resources_stay_text_and_large_objects_do_not() {
+        let small = mk("Small", 1, 2_000);
+        assert!(!packed(&small, Packing::Auto).is_packed());
+        let always = packed(&small, Packing::Always);
+        assert!(always.is_packed() && always.kept_bytes() < small.kept_bytes());
+        let large = packed(&mk("Small", 1, LARGE), Packing::Auto);
+        assert!(large.is_packed() && large.kept_bytes() < LARGE / 2);
+        let tiny = Stored::plain(RawObject::new("{}".to_owned()).expect("an object"));
+        assert!(!packed(&tiny, Packing::Always).is_packed(), "it would become larger");
+        assert!(Packing::Never.transform().is_none());
+    }
+
+    #[test]
+    fn of_a_large_resource_only_the_samples_stay_text() {
+        let objects: Vec<Stored> =
+            (0..1_000).map(|number| packed(&mk("Large", number, 4_000), Packing::Auto)).collect();
+        let as_text = objects.iter().filter(|object| !object.is_packed()).count();
+        assert!(
+            (200..300).contains(&as_text),
+            "{as_text} stay text: nobody went on while a dictionary was trained"
+        );
+        let mut sizes = Sizes::default();
+        objects.iter().for_each(|object| sizes.add(object));
+        assert_eq!((sizes.objects, sizes.packed), (1_000, 1_000 - as_text));
+        assert!(sizes.kept < sizes.plain / 2, "{sizes:?}");
+    }
+
+    #[test]
+    fn what_is_changed_in_the_metadata_does_not_stand_beside_any_more() {
+        let mut stored = packed(&mk("Small", 1, 2_000), Packing::Always);
+        assert!(stored.beside().is_some());
+        stored.meta_mut().name = Some("other".into());
+        assert!(stored.beside().is_none());
+        assert!(stored.json().contains(r#""name":"other""#) && stored.json_bytes() == stored.json().len());
     }
 }

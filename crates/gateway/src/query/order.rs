@@ -208,10 +208,8 @@ impl Order {
             let Some(step) = rest.get(from).and_then(|rest| rest.first_difference(parted)) else { continue };
             let step = from + step;
             let reader = &single[step];
-            let mut rows: Vec<(Option<Key<'_>>, usize)> = part
-                .iter()
-                .map(|place| (reader.first_key(&items[*place]), *place))
-                .collect();
+            let mut rows: Vec<(Option<Key<'_>>, usize)> =
+                part.iter().map(|place| (reader.first_key(&items[*place]), *place)).collect();
             let compare = |(a, of_a): &(Option<Key<'_>>, usize), (b, of_b): &(Option<Key<'_>>, usize)| {
                 let both = || reader.compare_unpacked(&items[*of_a], &items[*of_b]);
                 self.0[step].compare(a.as_ref(), b.as_ref(), both)
@@ -280,7 +278,10 @@ impl<'o> Reader<'o> {
     }
 
     /// The first of the paths whose values are not the same in all objects, as far as is known at once.
-    fn first_difference<'i, T: Readable + 'i>(&self, mut items: impl Iterator<Item = &'i T>) -> Option<usize> {
+    fn first_difference<'i, T: Readable + 'i>(
+        &self,
+        mut items: impl Iterator<Item = &'i T>,
+    ) -> Option<usize> {
         if self.steps.len() == 1 {
             return Some(0);
         }
@@ -481,7 +482,8 @@ mod tests {
     fn long_texts_are_in_order_though_only_their_beginning_is_kept() {
         let long = |end: &str| format!("\"{}{end}\"", "é".repeat(KEPT));
         let cut = format!("\"{}\"", "é".repeat(KEPT - 1));
-        let ascending = [&cut, &long(""), &long(r"\u0061"), &long("a0"), &long("a1"), &long("é"), &long("😀")];
+        let ascending =
+            [&cut, &long(""), &long(r"\u0061"), &long("a0"), &long("a1"), &long("é"), &long("😀")];
         let ascending = ascending.map(String::as_str);
         let mut shuffled = ascending;
         shuffled.reverse();

@@ -97,12 +97,7 @@ impl Objects {
     }
 
     /// Reads on up to a number of objects, for as long as the reader wants another one.
-    pub(crate) fn read(
-        &self,
-        mark: &mut Mark,
-        to: usize,
-        mut reader: impl FnMut(&Object<Stored>) -> bool,
-    ) {
+    pub(crate) fn read(&self, mark: &mut Mark, to: usize, mut reader: impl FnMut(&Object<Stored>) -> bool) {
         let (at, count) = (mark.at, to.saturating_sub(mark.at));
         let mut last = None;
         let mut read = |object| {

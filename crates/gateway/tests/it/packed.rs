@@ -170,7 +170,8 @@ async fn every_answer_is_the_same_packed_and_not_packed() {
             }
             let list = pair.stages[0].get("/core/v1/pods?limit=5").await.items();
             for pod in list {
-                let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).expect("a text").to_owned();
+                let text =
+                    |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).expect("a text").to_owned();
                 let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
                 for form in [&[][..], &[("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")]] {
                     pair.compare(&format!("/api/v1/namespaces/{namespace}/pods/{name}"), form).await;

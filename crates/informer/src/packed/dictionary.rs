@@ -196,7 +196,8 @@ impl Kept {
         if self.is_compressed() || self.length() > LONGEST {
             return self;
         }
-        let compress = |context: &mut CCtx<'_>, into: &mut Vec<u8>, bytes: &[u8]| context.compress(into, bytes, LEVEL);
+        let compress =
+            |context: &mut CCtx<'_>, into: &mut Vec<u8>, bytes: &[u8]| context.compress(into, bytes, LEVEL);
         compressed(self.codec, &self.bytes, None, compress)
     }
 
@@ -467,9 +468,44 @@ mod tests {
         drop(feed(&dictionaries, 'a', TRAININGS[0].after));
         trained(&dictionaries, 1);
         let whole = dictionaries.pack(Codec::Json, object('a', 1).as_bytes());
-        for cut in 0..whole.bytes.len() {
-            let damaged = Kept { bytes: whole.bytes[..cut].into(), ..whole.clone() };
-            assert!(damaged.read(|_, _| Ok(())).is_err(), "cut at {cut}");
+        let alone = plain(Codec::Json, object('a', 1).as_bytes()).compressed_alone();
+        for whole in [whole, alone] {
+            assert!(whole.is_compressed());
+            for cut in 0..whole.bytes.len() {
+                let damaged = Kept { bytes: whole.bytes[..cut].into(), ..whole.clone() };
+                assert!(damaged.read(|_, _| Ok(())).is_err(), "cut at {cut}");
+                let mut out = b"before".to_vec();
+                assert!(damaged.append(&mut out).is_err() && out == b"before", "cut at {cut}");
+            }
+            for length in [whole.length - 1, whole.length + 1] {
+                let damaged = Kept { length, ..whole.clone() };
+                assert!(damaged.read(|_, _| Ok(())).is_err(), "of another length");
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_the_first_dictionary_gets_it() {
+        let dictionaries = Arc::<Dictionaries>::default();
+        drop(feed(&dictionaries, 'a', TRAININGS[0].after));
+        FirstTraining(Arc::clone(&dictionaries)).wait();
+        assert_eq!(dictionaries.lock().trainings, 1);
+        assert!(dictionaries.pack(Codec::Json, object('a', 1).as_bytes()).is_compressed());
+        FirstTraining(dictionaries).wait();
+    }
+
+    #[test]
+    fn what_is_compressed_by_itself_is_read_as_it_was() {
+        let text = object('a', 1);
+        let alone = plain(Codec::Json, text.as_bytes()).compressed_alone();
+        assert!(alone.dictionary.is_none() && alone.bytes() < text.len(), "{alone:?}");
+        let mut out = b"before ".to_vec();
+        alone.append(&mut out).unwrap();
+        assert_eq!(out, ["before ", &text].concat().as_bytes());
+        agree(&[(text, alone.clone()), (object('a', 1), alone.compressed_alone())]);
+        for short in ["", "{}"] {
+            let kept = plain(Codec::Json, short.as_bytes()).compressed_alone();
+            assert!(!kept.is_compressed() && kept.bytes() == short.len());
         }
     }
 }

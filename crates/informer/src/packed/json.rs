@@ -79,7 +79,9 @@ impl Packed<RawObject> {
         match &self.body {
             Body::Kept(kept) => kept.read(|codec, bytes| match codec {
                 Codec::Json => std::str::from_utf8(bytes).map(read).map_err(|error| error.to_string()),
-                Codec::Protobuf => wire::decode(Frame { codec, bytes }).map(|raw: RawObject| read(raw.json())),
+                Codec::Protobuf => {
+                    wire::decode(Frame { codec, bytes }).map(|raw: RawObject| read(raw.json()))
+                }
             }),
             Body::Changed(raw) => Ok(read(raw.json())),
         }

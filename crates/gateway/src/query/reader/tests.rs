@@ -216,8 +216,18 @@ const BESIDE: [&str; 7] =
 /// An object with members of the names that stand beside objects, some of them twice, or with values that are too long for that.
 fn known_object() -> impl Strategy<Value = String> + Clone {
     let values = [
-        "null", "true", "7", "1.50", r#""100m""#, r#""""#, r#""Running""#, r#""R\u0075nning""#, r#""a\nb""#, "{}",
-        r#"[{"phase":1}]"#, r#"{"phase":"x"}"#,
+        "null",
+        "true",
+        "7",
+        "1.50",
+        r#""100m""#,
+        r#""""#,
+        r#""Running""#,
+        r#""R\u0075nning""#,
+        r#""a\nb""#,
+        "{}",
+        r#"[{"phase":1}]"#,
+        r#"{"phase":"x"}"#,
     ];
     let value = prop_oneof![
         12 => select(values.map(str::to_owned).to_vec()),
@@ -240,14 +250,14 @@ fn known_path() -> impl Strategy<Value = FieldPath> + Clone {
 fn what_stands_beside_an_object_says_what_its_text_says() {
     let operators = ["=", "!=", " in ", " notin ", " exists", "!"];
     let values = select(vec!["", "7", "1.5", "Running", "100m", "x", "true"]);
-    let requirement = (known_path(), select(operators.to_vec()), values).prop_map(|(path, operator, value)| {
-        match operator {
+    let requirement = (known_path(), select(operators.to_vec()), values).prop_map(
+        |(path, operator, value)| match operator {
             " in " | " notin " => format!("{path}{operator}({value},Running)"),
             " exists" => format!("{path} exists"),
             "!" => format!("!{path}"),
             _ => format!("{path}{operator}{value}"),
-        }
-    });
+        },
+    );
     histories(&(known_object(), vec(requirement, 1..4)), |(json, requirements)| {
         let selector = requirements.join(",");
         let filter = FieldFilter::new(FieldSelector::parse_extended(&selector).unwrap());
@@ -269,7 +279,8 @@ fn objects_are_in_the_same_order_whichever_of_them_are_packed() {
             Some(_) => format!("{{\"at\":{at}}}"),
             None => format!("{{\"at\":{at},{}", &json[1..]),
         };
-        let texts: Vec<String> = objects.iter().enumerate().map(|(at, (json, _))| numbered(at, json)).collect();
+        let texts: Vec<String> =
+            objects.iter().enumerate().map(|(at, (json, _))| numbered(at, json)).collect();
         let mut sorted = texts.clone();
         order.sort(&mut sorted);
         let mixed = texts.into_iter().zip(&objects).map(|(text, (_, is_packed))| match is_packed {
