@@ -94,6 +94,7 @@ pub struct GatewayBuilder {
     secrets: bool,
     auth: Auth,
     limits: CacheLimits,
+    packing: Packing,
     streams: share::Limits,
     hosts: Vec<AllowedHost>,
     tls: Option<Tls>,
@@ -147,7 +148,7 @@ impl GatewayBuilder {
     /// Whether objects are kept packed, which they are by default where it pays. Secrets are not: a dictionary would keep parts
     /// of them.
     pub fn packing(mut self, packing: Packing) -> Self {
-        self.limits.packing = packing;
+        self.packing = packing;
         self
     }
 
@@ -217,8 +218,8 @@ impl GatewayBuilder {
                 false => builder.namespaces(&self.namespaces).build(),
             }
         };
-        let (factory, secrets_factory) =
-            (factory(self.limits.packing.transform())?, factory(Some(secrets.transform()))?);
+        let packing = self.packing.transform();
+        let (factory, secrets_factory) = (factory(packing.clone())?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
             Auth::Kubernetes => {
@@ -232,7 +233,7 @@ impl GatewayBuilder {
         registry.register_collector(Box::new(ProcessMetrics));
         let work = Work::default();
         let whole = self.namespaces.is_empty();
-        let cache = Cache::new(discovery, factory, secrets, secrets_factory, self.limits, whole);
+        let cache = Cache::new(discovery, factory, packing, secrets, secrets_factory, self.limits, whole);
         let cache = Arc::new(cache);
         registry.register_collector(Box::new(Objects(Arc::clone(&cache))));
         let app = App {
@@ -266,6 +267,7 @@ impl Gateway {
             secrets: false,
             auth: Auth::None,
             limits: CacheLimits::default(),
+            packing: Packing::default(),
             streams: STREAMS,
             hosts: Vec::new(),
             tls: None,

@@ -80,12 +80,14 @@ impl Presentation {
         }
     }
 
-    /// About how long it takes to write an object, in microseconds; nothing where bytes are only copied.
+    /// About how long it takes to write an object, in microseconds; nothing where bytes are only copied or
+    /// unpacked, of which a piece has few. Everything else may have to be unpacked first.
     pub(crate) fn micros(&self) -> usize {
         match &self.form {
-            Form::Whole | Form::Metadata => 0,
-            Form::Fields(projection) => 5 + projection.len() / 10,
-            Form::Row | Form::Table(_) => 10,
+            Form::Whole => 0,
+            Form::Metadata => 4,
+            Form::Fields(projection) => 8 + projection.len() / 10,
+            Form::Row | Form::Table(_) => 13,
         }
     }
 

@@ -21,6 +21,7 @@ use std::{
 use informer::{
     SharedInformerFactory,
     discovery::{Catalog, Discovery, ResolveError, ServedResource},
+    queue::Transform,
     source::{KubeListWatch, SourceError},
 };
 use informer_model::{BUILTIN_KINDS, Reason, ResourceArg, Status};
@@ -51,6 +52,8 @@ const CATALOG_AGE: Duration = Duration::from_secs(20);
 pub(crate) struct Cache {
     discovery: Discovery,
     factory: SharedInformerFactory,
+    /// What it does to objects before they are stored.
+    packing: Option<Transform<Stored>>,
     secrets: Secrets,
     /// The factory of secrets, which keeps only what may be shown of them.
     secrets_factory: SharedInformerFactory,
@@ -80,14 +83,13 @@ pub(crate) struct CacheLimits {
     pub(crate) idle: Option<Duration>,
     /// What is kept of the changes of each resource.
     pub(crate) depth: Depth,
-    /// How objects are kept.
-    pub(crate) packing: Packing,
 }
 
 impl Cache {
     pub(crate) fn new(
         discovery: Discovery,
         factory: SharedInformerFactory,
+        packing: Option<Transform<Stored>>,
         secrets: Secrets,
         secrets_factory: SharedInformerFactory,
         limits: CacheLimits,
@@ -95,7 +97,18 @@ impl Cache {
     ) -> Self {
         let (collections, changing) = (Mutex::default(), AsyncMutex::default());
         let asked = Mutex::default();
-        Self { discovery, factory, secrets, secrets_factory, collections, changing, limits, whole, asked }
+        Self {
+            discovery,
+            factory,
+            packing,
+            secrets,
+            secrets_factory,
+            collections,
+            changing,
+            limits,
+            whole,
+            asked,
+        }
     }
 
     pub(crate) fn limits(&self) -> &CacheLimits {
@@ -217,7 +230,7 @@ impl Cache {
         self.check_memory(served)?;
         let (factory, transform) = match secrets::is_secret(served) {
             true => (&self.secrets_factory, Some(self.secrets.transform())),
-            false => (&self.factory, self.limits.packing.transform()),
+            false => (&self.factory, self.packing.clone()),
         };
         let resource = served.resource().map_err(Status::internal_error)?;
         let resource = factory.for_resource_as::<Stored>(resource).await;

@@ -3,7 +3,13 @@
 //! In go objects as they come over the wire, through a [`Packing`]. Out comes their text: whole, or shown to a reader while it is
 //! unpacked. What is small or does not become smaller stays text.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 use informer::{
     Packed, RawObject,
@@ -15,6 +21,8 @@ use informer::{
     packed::UnpackError,
     queue::Transform,
 };
+use informer_model::ObjectKey;
+use informer_serving::json::Cursor;
 use serde::{Deserialize, Deserializer};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -25,6 +33,9 @@ use super::beside::Beside;
 
 /// What is longer than this is packed by itself where there is no dictionary: there are few of its kind, and they are large.
 const LARGE: usize = 16 << 10;
+
+/// Of so many objects of a kind none is packed with a dictionary.
+const FEW: usize = 256;
 
 /// Whether objects are kept packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,8 +84,69 @@ impl Sizes {
 impl Packing {
     /// What is done to each object before it is stored.
     pub(crate) fn transform(self) -> Option<Transform<Stored>> {
-        (self != Self::Never).then(|| Transform::reshape(move |stored: &mut Stored| stored.pack(self)))
+        let many = Many::default();
+        let pack = move |key: &ObjectKey, stored: &mut Stored| match self {
+            Self::Never => {}
+            Self::Always => stored.pack(true, true),
+            Self::Auto => {
+                let of_many = many.contains(key, stored);
+                stored.pack(of_many, stored.json_bytes() >= LARGE);
+            }
+        };
+        (self != Self::Never).then(|| Transform::reshape(pack))
     }
+}
+
+/// The kinds of which there have been so many objects that a dictionary pays: one takes more than some hundred objects do. Few
+/// objects that change often are not many.
+#[derive(Default)]
+struct Many(Mutex<HashMap<String, Seen>>);
+
+enum Seen {
+    /// These, by a hash of the key.
+    Some(HashSet<u64>),
+    Enough,
+}
+
+impl Many {
+    fn contains(&self, key: &ObjectKey, stored: &Stored) -> bool {
+        let kind = stored.with_json(kind_of);
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = kinds.entry(kind).or_insert_with(|| Seen::Some(HashSet::new()));
+        if let Seen::Some(keys) = seen {
+            keys.insert(HASHES.hash_one(key.as_str()));
+            if keys.len() <= FEW {
+                return false;
+            }
+            *seen = Seen::Enough;
+        }
+        true
+    }
+}
+
+static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// What an object says it is, which is the first that it says.
+fn kind_of(json: &str) -> String {
+    let mut kind = [""; 2];
+    let mut cursor = Cursor::new(json);
+    let mut member = |begin| {
+        cursor.eat(begin)?;
+        let name = cursor.string()?;
+        cursor.eat(b':')?;
+        let value = cursor.value()?;
+        match name {
+            r#""apiVersion""# => kind[0] = value,
+            r#""kind""# => kind[1] = value,
+            _ => {}
+        }
+        kind.contains(&"").then_some(())
+    };
+    let mut more = member(b'{');
+    while more.is_some() {
+        more = member(b',');
+    }
+    kind.concat()
 }
 
 impl Stored {
@@ -83,22 +155,13 @@ impl Stored {
         Self(Body::Plain(raw))
     }
 
-    /// Packs it, if that makes it smaller.
-    pub(crate) fn pack(&mut self, packing: Packing) {
+    /// Packs it, if that makes it smaller: with a dictionary of its kind, by itself, or with what there is of these.
+    fn pack(&mut self, with_dictionary: bool, alone: bool) {
         let Body::Plain(raw) = &self.0 else { return };
-        let is_worth_it = |packed: &Packed<RawObject>| packed.is_compressed();
-        let mut packed = Packed::of_json(raw);
-        if !is_worth_it(&packed)
-            && let Some(training) = Packed::first_training(raw)
-        {
-            // Thousands of objects would come meanwhile and stay as they are.
-            blocking(|| training.wait());
-            packed = Packed::of_json(raw);
-        }
-        if packing == Packing::Always || raw.json().len() >= LARGE {
-            packed = packed.compressed();
-        }
-        if is_worth_it(&packed) {
+        let is_smaller = |packed: &Packed<RawObject>| packed.is_compressed();
+        let by_dictionary = with_dictionary.then(|| by_dictionary(raw)).filter(is_smaller);
+        let packed = by_dictionary.or_else(|| alone.then(|| Packed::alone(raw)).filter(is_smaller));
+        if let Some(packed) = packed {
             let beside = Beside::of(raw.json());
             self.0 = Body::Packed { packed, beside };
         }
@@ -187,6 +250,19 @@ fn lost(error: &UnpackError) -> &'static str {
     "{}"
 }
 
+/// Packs an object with the dictionary of its kind. While the first one is trained it waits: thousands of objects would come
+/// meanwhile and stay text.
+fn by_dictionary(raw: &RawObject) -> Packed<RawObject> {
+    let packed = Packed::of_json(raw);
+    match Packed::first_training(raw).filter(|_| !packed.is_compressed()) {
+        Some(training) => {
+            blocking(|| training.wait());
+            Packed::of_json(raw)
+        }
+        None => packed,
+    }
+}
+
 /// Waits on this thread; other tasks of a runtime with several threads do not wait with it.
 fn blocking(wait: impl FnOnce()) {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
@@ -248,6 +324,8 @@ impl Resource for Stored {
 
 #[cfg(test)]
 mod tests {
+    use informer::Object;
+
     use super::*;
 
     fn mk(kind: &str, number: usize, length: usize) -> Stored {
@@ -259,8 +337,15 @@ mod tests {
     }
 
     fn packed(stored: &Stored, packing: Packing) -> Stored {
-        let mut packed = stored.clone();
-        packed.pack(packing);
+        let transform = packing.transform().expect("something is packed");
+        packed_by(&transform, stored)
+    }
+
+    /// As a transform leaves it.
+    fn packed_by(transform: &Transform<Stored>, stored: &Stored) -> Stored {
+        let object =
+            transform.apply(Object::new(stored.clone()).expect("a name")).expect("it changes nothing");
+        let packed = Stored::clone(&object);
         assert_eq!(packed.json(), stored.json());
         assert_eq!(packed.json_bytes(), stored.json_bytes());
         assert_eq!(packed.with_metadata_json(str::to_owned), stored.with_metadata_json(str::to_owned));
@@ -279,24 +364,48 @@ mod tests {
         assert!(always.is_packed() && always.kept_bytes() < small.kept_bytes());
         let large = packed(&mk("Small", 1, LARGE), Packing::Auto);
         assert!(large.is_packed() && large.kept_bytes() < LARGE / 2);
-        let tiny = Stored::plain(RawObject::new("{}".to_owned()).expect("an object"));
+        let tiny = r#"{"metadata":{"name":"a"}}"#.to_owned();
+        let tiny = Stored::plain(RawObject::new(tiny).expect("an object"));
         assert!(!packed(&tiny, Packing::Always).is_packed(), "it would become larger");
         assert!(Packing::Never.transform().is_none());
     }
 
     #[test]
     fn of_a_large_resource_only_the_samples_stay_text() {
+        let transform = Packing::Auto.transform().expect("something is packed");
         let objects: Vec<Stored> =
-            (0..1_000).map(|number| packed(&mk("Large", number, 4_000), Packing::Auto)).collect();
+            (0..1_000).map(|number| packed_by(&transform, &mk("Large", number, 4_000))).collect();
         let as_text = objects.iter().filter(|object| !object.is_packed()).count();
         assert!(
-            (200..300).contains(&as_text),
+            (FEW..FEW + 300).contains(&as_text),
             "{as_text} stay text: nobody went on while a dictionary was trained"
         );
         let mut sizes = Sizes::default();
         objects.iter().for_each(|object| sizes.add(object));
         assert_eq!((sizes.objects, sizes.packed), (1_000, 1_000 - as_text));
         assert!(sizes.kept < sizes.plain / 2, "{sizes:?}");
+    }
+
+    #[test]
+    fn few_objects_that_change_often_stay_text() {
+        let transform = Packing::Auto.transform().expect("something is packed");
+        for number in 0..2_000 {
+            let lease = mk("Lease", number % FEW, 2_000);
+            assert!(!packed_by(&transform, &lease).is_packed(), "{number}");
+        }
+    }
+
+    #[test]
+    fn an_object_says_what_it_is() {
+        for (json, kind) in [
+            (r#"{"kind":"Pod","apiVersion":"v1","metadata":{}}"#, r#""v1""Pod""#),
+            (r#" { "apiVersion" : "v1" , "x" : {"kind":"no"} , "kind" : "Pod" }"#, r#""v1""Pod""#),
+            (r#"{"kind":"Pod"}"#, r#""Pod""#),
+            ("{}", ""),
+            (r#"{"kind"#, ""),
+        ] {
+            assert_eq!(kind_of(json), kind, "{json}");
+        }
     }
 
     #[test]

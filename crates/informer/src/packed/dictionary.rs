@@ -172,6 +172,11 @@ fn dictionaries(kind: Kind) -> Arc<Dictionaries> {
 }
 
 impl Kept {
+    /// As it is.
+    pub(super) fn plain(codec: Codec, bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), dictionary: None, length: bytes.len() as u32, codec }
+    }
+
     /// How many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
@@ -265,7 +270,7 @@ impl Dictionaries {
         };
         let kept = match &current {
             Some(dictionary) if bytes.len() <= LONGEST => dictionary.pack(codec, bytes),
-            _ => plain(codec, bytes),
+            _ => Kept::plain(codec, bytes),
         };
         self.lock().count(bytes.len(), kept.bytes.len(), current.is_some());
         kept
@@ -285,10 +290,6 @@ impl Dictionaries {
             state.trained(None);
         }
     }
-}
-
-fn plain(codec: Codec, bytes: &[u8]) -> Kept {
-    Kept { bytes: bytes.into(), dictionary: None, length: bytes.len() as u32, codec }
 }
 
 impl State {
@@ -378,7 +379,7 @@ fn compressed(
                 length: bytes.len() as u32,
                 codec,
             },
-            _ => plain(codec, bytes),
+            _ => Kept::plain(codec, bytes),
         };
         if scratch.capacity() > KEPT_SCRATCH {
             *scratch = Vec::new();
@@ -468,7 +469,7 @@ mod tests {
         drop(feed(&dictionaries, 'a', TRAININGS[0].after));
         trained(&dictionaries, 1);
         let whole = dictionaries.pack(Codec::Json, object('a', 1).as_bytes());
-        let alone = plain(Codec::Json, object('a', 1).as_bytes()).compressed_alone();
+        let alone = Kept::plain(Codec::Json, object('a', 1).as_bytes()).compressed_alone();
         for whole in [whole, alone] {
             assert!(whole.is_compressed());
             for cut in 0..whole.bytes.len() {
@@ -497,14 +498,14 @@ mod tests {
     #[test]
     fn what_is_compressed_by_itself_is_read_as_it_was() {
         let text = object('a', 1);
-        let alone = plain(Codec::Json, text.as_bytes()).compressed_alone();
+        let alone = Kept::plain(Codec::Json, text.as_bytes()).compressed_alone();
         assert!(alone.dictionary.is_none() && alone.bytes() < text.len(), "{alone:?}");
         let mut out = b"before ".to_vec();
         alone.append(&mut out).unwrap();
         assert_eq!(out, ["before ", &text].concat().as_bytes());
         agree(&[(text, alone.clone()), (object('a', 1), alone.compressed_alone())]);
         for short in ["", "{}"] {
-            let kept = plain(Codec::Json, short.as_bytes()).compressed_alone();
+            let kept = Kept::plain(Codec::Json, short.as_bytes()).compressed_alone();
             assert!(!kept.is_compressed() && kept.bytes() == short.len());
         }
     }

@@ -4,7 +4,7 @@ use std::{any::TypeId, fmt};
 
 use super::{
     Body, Packed, UnpackError,
-    dictionary::{self, FirstTraining, Kind},
+    dictionary::{self, FirstTraining, Kept, Kind},
 };
 use crate::{
     RawObject,
@@ -44,21 +44,17 @@ impl Packed<RawObject> {
         Self::pack(Codec::Json, raw.json().as_bytes())
     }
 
+    /// Compresses the JSON of an object by itself, to a half or a tenth of its length: for large objects of which there are few. It is
+    /// no sample for a dictionary.
+    pub fn alone(raw: &RawObject) -> Self {
+        Self::of(Body::Kept(Kept::plain(Codec::Json, raw.json().as_bytes()).compressed_alone()))
+    }
+
     /// Whether the first dictionary for objects of this kind is being trained. Who packs many can wait for it, so that no more
     /// than the samples stays uncompressed.
     pub fn first_training(raw: &RawObject) -> Option<Training> {
         let named = wire::kind_of(Frame { codec: Codec::Json, bytes: raw.json().as_bytes() });
         dictionary::first_training(Kind { objects: TypeId::of::<RawObject>(), named }).map(Training)
-    }
-
-    /// The same object, compressed by itself where there was no dictionary for it: a half to a tenth of its length instead of
-    /// a tenth or less.
-    #[must_use]
-    pub fn compressed(mut self) -> Self {
-        if let Body::Kept(kept) = self.body {
-            self.body = Body::Kept(kept.compressed_alone());
-        }
-        self
     }
 
     /// Whether it takes less than its JSON.
