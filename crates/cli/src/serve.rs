@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use informer::discovery::Discovery;
-use informer_gateway::{AllowedHost, Auth, Gateway, Tls, TlsError};
+use informer_gateway::{AllowedHost, Auth, Gateway, Packing, Tls, TlsError};
 use informer_model::ResourceArg;
 use tokio::{net::TcpListener, time::timeout};
 
@@ -84,6 +84,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SIZE", value_parser = flags::size)]
     memory_limit: Option<u64>,
 
+    /// Keep objects packed in memory: those of large resources, which take a sixth then; all; or none
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PackChoice::Auto)]
+    pack: PackChoice,
+
     /// Serve Secrets, too: their metadata, and with --auth kubernetes all of them to callers who can read them
     #[arg(long)]
     include_secrets: bool,
@@ -117,6 +121,13 @@ pub(crate) struct Options {
 enum AuthChoice {
     None,
     Kubernetes,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PackChoice {
+    Auto,
+    Always,
+    Never,
 }
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -203,7 +214,13 @@ fn gateway(options: &Options, cluster: &Cluster, tls: Option<Tls>) -> Result<Gat
         AuthChoice::None => Auth::None,
         AuthChoice::Kubernetes => Auth::Kubernetes,
     };
+    let packing = match options.pack {
+        PackChoice::Auto => Packing::Auto,
+        PackChoice::Always => Packing::Always,
+        PackChoice::Never => Packing::Never,
+    };
     let mut builder = Gateway::builder(cluster.client.clone())
+        .packing(packing)
         .wire(cluster.wire)
         .namespaces(&options.namespace)
         .include_secrets(options.include_secrets)

@@ -10,7 +10,7 @@ use std::{
     vec,
 };
 
-use informer::{Object, RawObject};
+use informer::Object;
 use informer_model::{ObjectKey, Selector};
 use informer_serving::envelope::EventType;
 
@@ -18,6 +18,7 @@ use crate::{
     access::Visible,
     answer::PIECE,
     cache::{
+        Stored,
         changes::{Change, Cursor, Lost, Place},
         collection::{Collection, InUse},
     },
@@ -47,7 +48,7 @@ pub(crate) struct Seen {
     pub(crate) event: EventType,
     pub(crate) change: Arc<Change>,
     /// The state to tell of: the new one, or of what is gone the last one.
-    pub(crate) object: Object<RawObject>,
+    pub(crate) object: Object<Stored>,
 }
 
 /// How what a follower sees is written.
@@ -161,7 +162,7 @@ impl Follower {
     }
 
     fn judge(&self, Step { old, is_old_unknown, change }: Step) -> Option<Seen> {
-        let matching = |object: &&Object<RawObject>| self.query.matches(object, &self.visible);
+        let matching = |object: &&Object<Stored>| self.query.matches(object, &self.visible);
         let (was, is) =
             (old.as_ref().filter(matching).cloned(), change.new.as_ref().filter(matching).cloned());
         let (event, object) = match (was, is) {
@@ -184,7 +185,7 @@ impl Follower {
 
 /// A change, and what was before it.
 struct Step {
-    old: Option<Object<RawObject>>,
+    old: Option<Object<Stored>>,
     is_old_unknown: bool,
     change: Arc<Change>,
 }

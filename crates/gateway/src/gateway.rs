@@ -13,7 +13,7 @@ use std::{
 use axum::Router;
 use futures_util::future::join_all;
 use informer::{
-    RawObject, SharedInformerFactory,
+    SharedInformerFactory,
     discovery::Discovery,
     factory::{FactoryBuilder, FactoryError},
     queue::Transform,
@@ -29,10 +29,10 @@ use crate::{
     access::{Access, Reviewer, UnknownTokens},
     allowance::Allowances,
     app::{ANSWERS, App, STREAMS, UNKNOWN_KIND_EVERY, UNKNOWN_KINDS},
-    cache::{Cache, CacheLimits, Secrets},
+    cache::{Cache, CacheLimits, Packing, Secrets, Stored},
     guard::{AllowedHost, Guard},
     listener::{self, ConnectionLimits, Limits},
-    metrics::{Present, RequestMetrics, Tally},
+    metrics::{Objects, Present, RequestMetrics, Tally},
     pages::Pages,
     process::ProcessMetrics,
     routes,
@@ -94,6 +94,7 @@ pub struct GatewayBuilder {
     secrets: bool,
     auth: Auth,
     limits: CacheLimits,
+    packing: Packing,
     streams: share::Limits,
     hosts: Vec<AllowedHost>,
     tls: Option<Tls>,
@@ -141,6 +142,13 @@ impl GatewayBuilder {
     /// With so many bytes in memory nothing new is begun.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.limits.memory = Some(bytes);
+        self
+    }
+
+    /// Whether objects are kept packed, which they are by default where it pays. Secrets are not: a dictionary would keep parts
+    /// of them.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 
@@ -198,7 +206,7 @@ impl GatewayBuilder {
             (true, Auth::None) => Secrets::Metadata,
             (true, Auth::Kubernetes) => Secrets::Whole,
         };
-        let factory = |transform: Option<Transform<RawObject>>| {
+        let factory = |transform: Option<Transform<Stored>>| {
             let builder: FactoryBuilder = SharedInformerFactory::builder(self.client.clone());
             let builder = builder.discovery(discovery.clone()).wire(self.wire);
             let mut builder = builder.metrics(Arc::clone(&tally) as _);
@@ -210,7 +218,8 @@ impl GatewayBuilder {
                 false => builder.namespaces(&self.namespaces).build(),
             }
         };
-        let (factory, secrets_factory) = (factory(None)?, factory(Some(secrets.transform()))?);
+        let packing = self.packing.transform();
+        let (factory, secrets_factory) = (factory(packing.clone())?, factory(Some(secrets.transform()))?);
         let access = match self.auth {
             Auth::None => Access::Open,
             Auth::Kubernetes => {
@@ -223,15 +232,12 @@ impl GatewayBuilder {
         registry.register_collector(Box::new(present));
         registry.register_collector(Box::new(ProcessMetrics));
         let work = Work::default();
+        let whole = self.namespaces.is_empty();
+        let cache = Cache::new(discovery, factory, packing, secrets, secrets_factory, self.limits, whole);
+        let cache = Arc::new(cache);
+        registry.register_collector(Box::new(Objects(Arc::clone(&cache))));
         let app = App {
-            cache: Arc::new(Cache::new(
-                discovery,
-                factory,
-                secrets,
-                secrets_factory,
-                self.limits,
-                self.namespaces.is_empty(),
-            )),
+            cache,
             access,
             pages: Pages::new(work.clone()),
             work,
@@ -261,6 +267,7 @@ impl Gateway {
             secrets: false,
             auth: Auth::None,
             limits: CacheLimits::default(),
+            packing: Packing::default(),
             streams: STREAMS,
             hosts: Vec::new(),
             tls: None,

@@ -33,6 +33,7 @@ mod share;
 mod tls;
 mod work;
 
+pub use cache::Packing;
 pub use gateway::{Auth, Gateway, GatewayBuilder, ServeError};
 pub use guard::{AllowedHost, NotAHost};
 pub use tls::{Tls, TlsError};

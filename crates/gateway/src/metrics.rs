@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{listener::ConnectionLimits, share::Shares};
+use crate::{cache::Cache, listener::ConnectionLimits, share::Shares};
 
 /// The upper ends of what answers take, in seconds.
 const SECONDS: [f64; 10] = [0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
@@ -81,6 +81,31 @@ impl Collector for Present {
         ] {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value as i64).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the objects in memory take: it looks at each of them.
+pub(crate) struct Objects(pub(crate) Arc<Cache>);
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Objects {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Bytes of objects in memory, by resource: their JSON as text, and what is kept";
+        let name = "informer_gateway_object_bytes";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for collection in self.0.all() {
+            let sizes = collection.sizes();
+            for (form, bytes) in [("text", sizes.plain), ("kept", sizes.kept)] {
+                let labels = [("resource", collection.path.as_str()), ("form", form)];
+                ConstGauge::new(bytes as i64).encode(metric.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }

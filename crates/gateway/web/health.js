@@ -10,7 +10,9 @@ import { formatRoute } from './state.js';
  * @property {string} path
  * @property {string} kind
  * @property {number} objects
- * @property {number} bytes
+ * @property {number} bytes as text
+ * @property {number} keptBytes
+ * @property {number} packed how many objects
  * @property {string} resourceVersion
  * @property {'synced' | 'syncing' | 'failed'} state
  * @property {string | null} reason
@@ -78,7 +80,7 @@ export class Health {
   /** @param {Report} report */
   #draw({ memory, informers, streams = informers.reduce((sum, informer) => sum + informer.streams, 0) }) {
     const objects = informers.reduce((sum, informer) => sum + informer.objects, 0);
-    const bytes = informers.reduce((sum, informer) => sum + informer.bytes, 0);
+    const bytes = informers.reduce((sum, informer) => sum + informer.keptBytes, 0);
     const all = sumRates(informers.map((informer) => this.past.get(informer.path)?.rates ?? []));
     const failed = informers.filter((informer) => informer.state === 'failed').length;
     fill(this.element,
@@ -102,7 +104,7 @@ export class Health {
       h('th', { scope: 'row' }, h('a', { href: formatRoute({ path: informer.path }) }, informer.kind), h('span', { class: 'kind-path' }, informer.path)),
       h('td', {}, h('span', { class: 'toned', 'data-tone': TONES[informer.state] ?? '' }, h('span', { class: 'dot', 'aria-hidden': 'true' }), informer.state),
         informer.reason && h('span', { class: 'health-reason' }, informer.reason)),
-      number(count(informer.objects)), number(size(informer.bytes)), number(informer.resourceVersion),
+      number(count(informer.objects)), number(size(informer.keptBytes)), number(informer.resourceVersion),
       number(informer.lagSeconds < 1 ? `${Math.round(informer.lagSeconds * 1000)} ms` : duration(informer.lagSeconds)),
       h('td', {}, h('div', { class: 'spark-cell' }, sparkline(rates, informer.kind), h('span', { class: 'spark-now' }, rate(rates.at(-1) ?? 0)))),
       number(count(informer.streams)), number(count(informer.relists)), number(duration(informer.ageSeconds)));

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use informer::{Object, RawObject};
+use informer::Object;
 use serde::Deserialize;
 
 use super::Attributes;
+use crate::cache::Stored;
 
 /// Where somebody may be allowed something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,17 +93,18 @@ impl Rule {
 impl Rules {
     /// The rules of all roles and bindings, of namespaces and of the cluster. What cannot be read grants nothing.
     pub(crate) fn new<'o>(
-        roles: impl Iterator<Item = &'o Object<RawObject>>,
-        bindings: impl Iterator<Item = &'o Object<RawObject>>,
+        roles: impl Iterator<Item = &'o Object<Stored>>,
+        bindings: impl Iterator<Item = &'o Object<Stored>>,
     ) -> Self {
-        let role = |object: &Object<RawObject>| {
-            let role: Role = serde_json::from_str(object.json()).ok()?;
+        let role = |object: &Object<Stored>| {
+            let role: Role = object.with_json(|json| serde_json::from_str(json)).ok()?;
             Some((object.key().as_str().to_owned(), role.rules.unwrap_or_default().into()))
         };
         let roles: HashMap<String, std::sync::Arc<[Rule]>> = roles.filter_map(role).collect();
         let mut all = Self::default();
         for object in bindings {
-            let Ok(binding) = serde_json::from_str::<Binding>(object.json()) else { continue };
+            let read = object.with_json(|json| serde_json::from_str::<Binding>(json));
+            let Ok(binding) = read else { continue };
             let namespace = object.key().namespace();
             let role = match (binding.role_ref.kind.as_str(), namespace) {
                 ("ClusterRole", _) => roles.get(&binding.role_ref.name),
@@ -157,15 +159,15 @@ mod tests {
 
     use super::*;
 
-    fn mk(object: Value) -> Object<RawObject> {
-        Object::new(RawObject::new(object.to_string()).unwrap()).unwrap()
+    fn mk(object: Value) -> Object<Stored> {
+        Object::new(Stored::plain(informer::RawObject::new(object.to_string()).unwrap())).unwrap()
     }
 
-    fn mk_role(key: (&str, &str), rule: Value) -> Object<RawObject> {
+    fn mk_role(key: (&str, &str), rule: Value) -> Object<Stored> {
         mk(json!({"metadata": {"namespace": key.0, "name": key.1}, "rules": [rule]}))
     }
 
-    fn mk_binding(namespace: &str, role: (&str, &str), subject: Value) -> Object<RawObject> {
+    fn mk_binding(namespace: &str, role: (&str, &str), subject: Value) -> Object<Stored> {
         let name = format!("{}-{}", role.1, subject["name"].as_str().unwrap());
         mk(json!({
             "metadata": {"namespace": namespace, "name": name},

@@ -13,14 +13,17 @@ use std::{
 
 use bytes::Bytes;
 use informer::{
-    Event, EventHandler, Object, RawObject, Tombstone,
+    Event, EventHandler, Object, Tombstone,
     source::WatchChange,
     store::{Snapshot, Store},
 };
 use informer_model::{ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 
-use super::room::{Replaced, Room};
+use super::{
+    room::{Replaced, Room},
+    stored::Stored,
+};
 
 /// What is kept at most.
 #[derive(Debug, Clone, Copy)]
@@ -107,8 +110,8 @@ pub(crate) struct Change {
     /// Its number in the order of all.
     number: u64,
     pub(crate) place: Place,
-    pub(crate) old: Option<Object<RawObject>>,
-    pub(crate) new: Option<Object<RawObject>>,
+    pub(crate) old: Option<Object<Stored>>,
+    pub(crate) new: Option<Object<Stored>>,
     /// What was before the new state is not known, and so not in `old`.
     pub(crate) is_old_unknown: bool,
     /// How it was written for somebody, for those who want it in the same way.
@@ -124,7 +127,7 @@ impl Drop for Change {
 }
 
 /// What an object was, and what it is.
-type States = (Option<Object<RawObject>>, Option<Object<RawObject>>);
+type States = (Option<Object<Stored>>, Option<Object<Stored>>);
 
 /// Where changes are counted from, so that earlier ones can be put before them.
 const FIRST: u64 = 1 << 32;
@@ -172,7 +175,7 @@ impl Change {
 
     /// Of its objects.
     fn bytes(&self) -> usize {
-        [&self.old, &self.new].into_iter().flatten().map(|object| object.json().len()).sum()
+        [&self.old, &self.new].into_iter().flatten().map(|object| object.kept_bytes()).sum()
     }
 }
 
@@ -268,7 +271,7 @@ impl Changes {
     ///
     /// Whatever is not in the snapshot is told after it. What is in it can be told again, if it has come out of the
     /// order of versions.
-    pub(crate) fn snapshot(&self, store: &Store<RawObject>) -> (Snapshot<RawObject>, Cursor) {
+    pub(crate) fn snapshot(&self, store: &Store<Stored>) -> (Snapshot<Stored>, Cursor) {
         let mut ring = self.ring();
         let snapshot = store.snapshot();
         let version = snapshot.resource_version();
@@ -278,14 +281,14 @@ impl Changes {
     }
 
     /// Whether a place is later than all that the cache has heard of.
-    pub(crate) fn is_ahead(&self, place: &Place, store: &Store<RawObject>) -> bool {
+    pub(crate) fn is_ahead(&self, place: &Place, store: &Store<Stored>) -> bool {
         let mut ring = self.ring();
         ring.note(&store.resource_version());
         place.version > ring.highest && (place.version > ring.last.version || ring.last.version.is_unset())
     }
 
     /// Goes on from a place that was written some time ago. [`Lost`] also if it is not certain what it meant.
-    pub(crate) fn resume(&self, place: &Place, store: &Store<RawObject>) -> Result<Cursor, Lost> {
+    pub(crate) fn resume(&self, place: &Place, store: &Store<Stored>) -> Result<Cursor, Lost> {
         let is_doubtful = self.ring().doubtful.partial_cmp(&place.version).is_some_and(Ordering::is_ge);
         if is_doubtful || self.is_ahead(place, store) { Err(Lost) } else { self.after(place) }
     }
@@ -306,14 +309,14 @@ impl Changes {
         &self,
         place: &Place,
         since: &ResourceVersion,
-        changes: Vec<(WatchChange, Object<RawObject>)>,
+        changes: Vec<(WatchChange, Object<Stored>)>,
     ) {
         let mut ring = self.ring();
         // Some may have been dropped since it was asked for.
         if ring.since.as_ref() != Some(&Place::of(since.clone())) {
             return;
         }
-        let mut known: HashMap<ObjectKey, Option<Object<RawObject>>> = HashMap::new();
+        let mut known: HashMap<ObjectKey, Option<Object<Stored>>> = HashMap::new();
         let room = Arc::clone(&ring.room);
         let changes: Vec<Change> = changes
             .into_iter()
@@ -394,8 +397,8 @@ impl Changes {
     }
 
     /// Writes a change down that came with this version, if that is known.
-    fn push(&self, version: Option<&ResourceVersion>, states: States, store: &Store<RawObject>) {
-        self.replaced.add(states.0.as_ref().map_or(0, |old| old.json().len()));
+    fn push(&self, version: Option<&ResourceVersion>, states: States, store: &Store<Stored>) {
+        self.replaced.add(states.0.as_ref().map_or(0, |old| old.kept_bytes()));
         let mut ring = self.ring();
         // Nobody gets a snapshot meanwhile, so nobody has a later one.
         let now = store.snapshot();
@@ -490,11 +493,11 @@ impl Ring {
 /// The handler that writes changes down.
 pub(crate) struct Recorder {
     pub(crate) changes: Arc<Changes>,
-    pub(crate) store: Store<RawObject>,
+    pub(crate) store: Store<Stored>,
 }
 
 impl Recorder {
-    fn record(&self, event: Event<RawObject>) {
+    fn record(&self, event: Event<Stored>) {
         let (version, states) = match event {
             Event::Added(new) => (Some(new.resource_version().clone()), (None, Some(new))),
             Event::Updated { old, new } => (Some(new.resource_version().clone()), (Some(old), Some(new))),
@@ -511,18 +514,18 @@ impl Recorder {
     }
 }
 
-impl EventHandler<RawObject> for Recorder {
-    async fn on_add(&mut self, object: &Object<RawObject>, initial: bool) {
+impl EventHandler<Stored> for Recorder {
+    async fn on_add(&mut self, object: &Object<Stored>, initial: bool) {
         if !initial {
             self.record(Event::Added(object.clone()));
         }
     }
 
-    async fn on_update(&mut self, old: &Object<RawObject>, new: &Object<RawObject>) {
+    async fn on_update(&mut self, old: &Object<Stored>, new: &Object<Stored>) {
         self.record(Event::Updated { old: old.clone(), new: new.clone() });
     }
 
-    async fn on_delete(&mut self, gone: &Tombstone<RawObject>) {
+    async fn on_delete(&mut self, gone: &Tombstone<Stored>) {
         self.record(Event::Deleted(gone.clone()));
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use informer::{
-    Health, Object, RawObject, SharedInformer, SyncError,
+    Health, Object, SharedInformer, SyncError,
     discovery::ServedResource,
     store::{IndexHandle, Snapshot, Store},
 };
@@ -23,6 +23,7 @@ use super::{
     changes::{Changes, Cursor, Depth, Place, Recorder},
     past::Past,
     snapshots::Snapshots,
+    stored::{Sizes, Stored},
 };
 use crate::work::apart;
 
@@ -39,12 +40,12 @@ pub(crate) struct Collection {
     pub(crate) served: ServedResource,
     /// `core/v1/pods`
     pub(crate) path: String,
-    pub(crate) informer: SharedInformer<RawObject>,
-    pub(crate) store: Store<RawObject>,
+    pub(crate) informer: SharedInformer<Stored>,
+    pub(crate) store: Store<Stored>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) snapshots: Snapshots,
     pub(crate) columns: Columns,
-    owners: IndexHandle<RawObject>,
+    owners: IndexHandle<Stored>,
     /// Where it can be asked for.
     past: Option<Past>,
     used: Mutex<Instant>,
@@ -74,22 +75,23 @@ struct Owner {
 }
 
 /// The uids of the owners of an object. What is malformed owns nothing.
-fn owner_uids(object: &Object<RawObject>) -> Vec<String> {
+fn owner_uids(object: &Object<Stored>) -> Vec<String> {
     // Most objects without owners are told apart without being read.
-    if !object.metadata_json().contains("ownerReferences") {
-        return Vec::new();
-    }
-    let owners =
-        serde_json::from_str::<Ownership<'_>>(object.metadata_json()).ok().and_then(|meta| meta.owners);
-    let owners = owners.and_then(|owners| serde_json::from_str::<Vec<Owner>>(owners.get()).ok());
-    owners.unwrap_or_default().into_iter().map(|owner| owner.uid).filter(|uid| !uid.is_empty()).collect()
+    object.with_metadata_json(|metadata| {
+        if !metadata.contains("ownerReferences") {
+            return Vec::new();
+        }
+        let owners = serde_json::from_str::<Ownership<'_>>(metadata).ok().and_then(|meta| meta.owners);
+        let owners = owners.and_then(|owners| serde_json::from_str::<Vec<Owner>>(owners.get()).ok());
+        owners.unwrap_or_default().into_iter().map(|owner| owner.uid).filter(|uid| !uid.is_empty()).collect()
+    })
 }
 
 impl Collection {
     /// Prepares an informer that has not been started.
     pub(super) fn new(
         served: ServedResource,
-        informer: SharedInformer<RawObject>,
+        informer: SharedInformer<Stored>,
         columns: Columns,
         depth: Depth,
         past: Option<Past>,
@@ -119,12 +121,12 @@ impl Collection {
     }
 
     /// The objects as they are now.
-    pub(crate) fn snapshot(&self) -> Snapshot<RawObject> {
+    pub(crate) fn snapshot(&self) -> Snapshot<Stored> {
         self.store.snapshot()
     }
 
     /// The same, and a cursor for whoever follows from there on.
-    pub(crate) fn snapshot_to_follow(&self) -> (Snapshot<RawObject>, Cursor) {
+    pub(crate) fn snapshot_to_follow(&self) -> (Snapshot<Stored>, Cursor) {
         self.changes.snapshot(&self.store)
     }
 
@@ -144,7 +146,7 @@ impl Collection {
     }
 
     /// The objects that an object owns.
-    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Object<RawObject>> {
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Object<Stored>> {
         self.owners.get(uid)
     }
 
@@ -181,9 +183,11 @@ impl Collection {
         self.began.elapsed()
     }
 
-    /// What the objects take as they are kept. It looks at each of them.
-    pub(crate) fn bytes(&self) -> usize {
-        self.snapshot().iter().map(|object| object.json().len()).sum()
+    /// What the objects take. It looks at each of them.
+    pub(crate) fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes::default();
+        self.snapshot().iter().for_each(|object| sizes.add(object));
+        sizes
     }
 
     /// One word for how it is.

@@ -3,12 +3,14 @@
 //! A collection begins with the first request for its resource and ends when nobody has asked for long enough. What is
 //! not to be served at all never gets here.
 
+pub(crate) mod beside;
 pub(crate) mod changes;
 pub(crate) mod collection;
 mod past;
 pub(crate) mod room;
 mod secrets;
 pub(crate) mod snapshots;
+mod stored;
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +19,9 @@ use std::{
 };
 
 use informer::{
-    RawObject, SharedInformerFactory,
+    SharedInformerFactory,
     discovery::{Catalog, Discovery, ResolveError, ServedResource},
+    queue::Transform,
     source::{KubeListWatch, SourceError},
 };
 use informer_model::{BUILTIN_KINDS, Reason, ResourceArg, Status};
@@ -36,6 +39,8 @@ use collection::Collection;
 use past::Past;
 
 pub(crate) use secrets::Secrets;
+pub use stored::Packing;
+pub(crate) use stored::Stored;
 
 /// How long a CustomResourceDefinition is waited for. Without it the table has fewer columns.
 const DEFINITION_WITHIN: Duration = Duration::from_secs(5);
@@ -47,6 +52,8 @@ const CATALOG_AGE: Duration = Duration::from_secs(20);
 pub(crate) struct Cache {
     discovery: Discovery,
     factory: SharedInformerFactory,
+    /// What it does to objects before they are stored.
+    packing: Option<Transform<Stored>>,
     secrets: Secrets,
     /// The factory of secrets, which keeps only what may be shown of them.
     secrets_factory: SharedInformerFactory,
@@ -82,6 +89,7 @@ impl Cache {
     pub(crate) fn new(
         discovery: Discovery,
         factory: SharedInformerFactory,
+        packing: Option<Transform<Stored>>,
         secrets: Secrets,
         secrets_factory: SharedInformerFactory,
         limits: CacheLimits,
@@ -89,7 +97,18 @@ impl Cache {
     ) -> Self {
         let (collections, changing) = (Mutex::default(), AsyncMutex::default());
         let asked = Mutex::default();
-        Self { discovery, factory, secrets, secrets_factory, collections, changing, limits, whole, asked }
+        Self {
+            discovery,
+            factory,
+            packing,
+            secrets,
+            secrets_factory,
+            collections,
+            changing,
+            limits,
+            whole,
+            asked,
+        }
     }
 
     pub(crate) fn limits(&self) -> &CacheLimits {
@@ -179,6 +198,11 @@ impl Cache {
         self.collections().values().map(|entry| Arc::clone(&entry.collection)).collect()
     }
 
+    /// How many objects they have.
+    pub(crate) fn objects(&self) -> usize {
+        self.all().iter().map(|collection| collection.store.len()).sum()
+    }
+
     /// One that is in memory now; asking for it is no use of it.
     pub(crate) fn peek(&self, path: &str) -> Option<Arc<Collection>> {
         self.collections().get(path).map(|entry| Arc::clone(&entry.collection))
@@ -206,10 +230,10 @@ impl Cache {
         self.check_memory(served)?;
         let (factory, transform) = match secrets::is_secret(served) {
             true => (&self.secrets_factory, Some(self.secrets.transform())),
-            false => (&self.factory, None),
+            false => (&self.factory, self.packing.clone()),
         };
         let resource = served.resource().map_err(Status::internal_error)?;
-        let resource = factory.for_resource_as::<RawObject>(resource).await;
+        let resource = factory.for_resource_as::<Stored>(resource).await;
         let informer =
             resource.map_err(|error| Status::failure(Reason::NotFound, error.to_string()))?.informer();
         let source = KubeListWatch::of_kind(self.client(), served.api.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use informer::{
-    Object, RawObject,
+    Object,
     queue::Transform,
     source::{KubeListWatch, ListOptions, ListWatch, SourceError, WatchChange, WatchItem},
 };
@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::changes::Depth;
+use super::{changes::Depth, stored::Stored};
 
 /// How long the API server is waited for.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -31,8 +31,8 @@ const MOST: usize = 4_096;
 
 /// Asks for the past of one resource, for one client at a time: what one has learned the next one need not ask.
 pub(crate) struct Past {
-    source: KubeListWatch<RawObject>,
-    transform: Option<Transform<RawObject>>,
+    source: KubeListWatch<Stored>,
+    transform: Option<Transform<Stored>>,
     /// How much is taken.
     depth: Depth,
     asked: AsyncMutex<Asked>,
@@ -72,8 +72,8 @@ impl From<SourceError> for Untold {
 impl Past {
     /// The past of all objects of a source, of which the same is kept as of those that come.
     pub(crate) fn new(
-        source: KubeListWatch<RawObject>,
-        transform: Option<Transform<RawObject>>,
+        source: KubeListWatch<Stored>,
+        transform: Option<Transform<Stored>>,
         depth: Depth,
     ) -> Self {
         let asked = Asked { forgotten: ResourceVersion::UNSET, not_before: Instant::now() };
@@ -86,7 +86,7 @@ impl Past {
         &self,
         after: &ResourceVersion,
         until: impl FnOnce() -> Option<ResourceVersion>,
-        take: impl FnOnce(&ResourceVersion, Vec<(WatchChange, Object<RawObject>)>),
+        take: impl FnOnce(&ResourceVersion, Vec<(WatchChange, Object<Stored>)>),
     ) {
         let deadline = Instant::now() + WITHIN;
         let Ok(mut asked) = timeout_at(deadline, self.asked.lock()).await else { return };
@@ -120,7 +120,7 @@ impl Past {
         &self,
         after: &ResourceVersion,
         until: &ResourceVersion,
-    ) -> Result<Vec<(WatchChange, Object<RawObject>)>, Untold> {
+    ) -> Result<Vec<(WatchChange, Object<Stored>)>, Untold> {
         let options = ListOptions {
             resource_version: after.clone(),
             allow_watch_bookmarks: true,
@@ -141,7 +141,7 @@ impl Past {
                     };
                     let object = object.map_err(|error| Untold::Failed(error.to_string()))?;
                     // Once as what is new, and once as what the next change of it finds.
-                    bytes += 2 * object.json().len();
+                    bytes += 2 * object.json_bytes();
                     if changes.len() == most || bytes > self.depth.bytes {
                         return Err(Untold::Forgotten);
                     }

@@ -3,6 +3,8 @@
 use informer::{RawObject, discovery::ServedResource, queue::Transform};
 use serde_json::Value;
 
+use super::stored::Stored;
+
 /// The annotation in which kubectl keeps what was applied: a copy of all values.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -40,11 +42,11 @@ pub(super) fn is_secret(served: &ServedResource) -> bool {
 
 impl Secrets {
     /// Takes out of each Secret what is not to be kept.
-    pub(crate) fn transform(self) -> Transform<RawObject> {
-        Transform::new(move |raw: &mut RawObject| -> serde_json::Result<()> {
-            let mut secret = raw.value()?;
+    pub(crate) fn transform(self) -> Transform<Stored> {
+        Transform::new(move |stored: &mut Stored| -> serde_json::Result<()> {
+            let mut secret: Value = stored.with_json(|json| serde_json::from_str(json))?;
             self.redact(&mut secret);
-            *raw = RawObject::new(secret.to_string())?;
+            *stored = Stored::plain(RawObject::new(secret.to_string())?);
             Ok(())
         })
     }
@@ -70,22 +72,23 @@ mod tests {
 
     const SECRET: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","labels":{"x":"y"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"c2VjcmV0","objectset.rio.cattle.io/applied":"c2VjcmV0","kapp.k14s.io/original":"c2VjcmV0","example.com/next":"c2VjcmV0","meta.helm.sh/release-name":"n"}},"data":{"p":"c2VjcmV0"},"stringData":{"q":"c2VjcmV0"},"type":"Opaque","immutable":true}"#;
 
-    fn kept(secrets: Secrets) -> Object<RawObject> {
-        let object = Object::new(serde_json::from_str::<RawObject>(SECRET).unwrap()).unwrap();
+    fn kept(secrets: Secrets) -> Object<Stored> {
+        let object = Object::new(serde_json::from_str::<Stored>(SECRET).unwrap()).unwrap();
         secrets.transform().apply(object).unwrap()
     }
 
     #[test]
     fn of_a_secret_only_the_metadata_is_kept() {
         let kept = kept(Secrets::Metadata);
-        assert!(!kept.json().contains("c2VjcmV0"), "{}", kept.json());
-        assert!(kept.json().contains("meta.helm.sh/release-name") && kept.json().contains("Opaque"));
+        let json = kept.json();
+        assert!(!json.contains("c2VjcmV0"), "{json}");
+        assert!(json.contains("meta.helm.sh/release-name") && json.contains("Opaque"));
         assert_eq!(kept.labels().get("x"), Some("y"));
     }
 
     #[test]
     fn a_whole_secret_has_its_values_but_not_what_was_applied() {
-        let value = kept(Secrets::Whole).value().unwrap();
+        let value = kept(Secrets::Whole).with_json(|json| serde_json::from_str::<Value>(json)).unwrap();
         assert_eq!(value["data"]["p"], "c2VjcmV0");
         let annotations = value["metadata"]["annotations"].as_object().unwrap();
         assert!(annotations.len() == 4 && !annotations.contains_key(LAST_APPLIED), "{annotations:?}");

@@ -189,18 +189,22 @@ mod tests {
     };
 
     use super::*;
-    use crate::{access::Visible, cache::changes::Depth, query::Query};
+    use crate::{
+        access::Visible,
+        cache::{Stored, changes::Depth},
+        query::Query,
+    };
 
     fn mk_changes() -> Changes {
         Changes::new(Depth::default())
     }
 
     fn mk_content(changes: &Changes, objects: usize) -> Content {
-        let (mut writer, store) = store::new::<RawObject>();
+        let (mut writer, store) = store::new::<Stored>();
         writer.write(|batch| {
             for n in 0..objects {
                 let json = format!(r#"{{"metadata":{{"name":"object-{n}"}}}}"#);
-                batch.insert(informer::Object::new(RawObject::new(json).unwrap()).unwrap());
+                batch.insert(informer::Object::new(Stored::plain(RawObject::new(json).unwrap())).unwrap());
             }
         });
         let (snapshot, cursor) = changes.snapshot(&store);

@@ -15,7 +15,7 @@ pub(crate) fn mk_cache() -> (ApiServer, Arc<Cache>) {
     let factory = SharedInformerFactory::builder(server.client()).discovery(discovery.clone());
     let factory = factory.build().expect("a factory");
     let limits = CacheLimits::default();
-    let cache = Cache::new(discovery, factory.clone(), Secrets::Hidden, factory, limits, true);
+    let cache = Cache::new(discovery, factory.clone(), None, Secrets::Hidden, factory, limits, true);
     (server, Arc::new(cache))
 }
 

@@ -5,15 +5,15 @@ use informer::{Object, RawObject, store};
 use tokio::time::advance;
 
 use super::*;
-use crate::{access::Visible, query::Query};
+use crate::{access::Visible, cache::Stored, query::Query};
 
 /// So many objects.
 fn mk_selection(objects: usize) -> Selection {
-    let (mut writer, store) = store::new::<RawObject>();
+    let (mut writer, store) = store::new::<Stored>();
     writer.write(|batch| {
         for n in 0..objects {
             let json = format!(r#"{{"metadata":{{"namespace":"default","name":"object-{n}"}}}}"#);
-            batch.insert(Object::new(RawObject::new(json).unwrap()).unwrap());
+            batch.insert(Object::new(Stored::plain(RawObject::new(json).unwrap())).unwrap());
         }
         batch.set_resource_version("7".into());
     });

@@ -2,7 +2,8 @@
 
 use informer_model::{FieldRequirement, FieldSelector, ObjectKey};
 
-use super::reader::Paths;
+use super::reader::{Paths, Readable, with_value};
+use crate::cache::beside::Slot;
 
 const NAME: &str = "metadata.name";
 const NAMESPACE: &str = "metadata.namespace";
@@ -13,9 +14,33 @@ const NAMESPACE: &str = "metadata.namespace";
 pub(crate) struct FieldFilter {
     /// What the key decides.
     by_key: FieldSelector,
-    /// What only the text tells, each with its path.
-    in_text: Vec<FieldRequirement>,
+    /// What only the text tells.
+    in_text: Requirements,
+    /// Those of them that what stands beside an object tells too, and those that it does not.
+    beside: Vec<(FieldRequirement, Slot)>,
+    not_beside: Requirements,
+}
+
+/// Requirements of a text, each with its path.
+#[derive(Debug)]
+struct Requirements {
+    all: Vec<FieldRequirement>,
     paths: Paths,
+}
+
+impl Requirements {
+    fn new(all: Vec<FieldRequirement>) -> Self {
+        Self { paths: Paths::new(all.iter().map(FieldRequirement::path)), all }
+    }
+
+    fn hold(&self, object: &impl Readable) -> bool {
+        self.all.is_empty() || object.with_json(|json| self.hold_in(json))
+    }
+
+    fn hold_in(&self, json: &str) -> bool {
+        let found = self.paths.find(json, |path, value| self.all[path].seeks(value));
+        self.all.iter().zip(found).all(|(requirement, found)| requirement.holds_if(found.is_some()))
+    }
 }
 
 impl FieldFilter {
@@ -24,8 +49,15 @@ impl FieldFilter {
         let is_in_key =
             |requirement: &FieldRequirement| matches!(requirement.path().as_str(), NAME | NAMESPACE);
         let (by_key, in_text): (Vec<_>, Vec<_>) = requirements.partition(is_in_key);
-        let paths = Paths::new(in_text.iter().map(FieldRequirement::path));
-        Self { by_key: FieldSelector::new(by_key), in_text, paths }
+        let (mut beside, mut not_beside) = (Vec::new(), Vec::new());
+        for requirement in &in_text {
+            match Slot::of(requirement.path()) {
+                Some(slot) => beside.push((requirement.clone(), slot)),
+                None => not_beside.push(requirement.clone()),
+            }
+        }
+        let (in_text, not_beside) = (Requirements::new(in_text), Requirements::new(not_beside));
+        Self { by_key: FieldSelector::new(by_key), in_text, beside, not_beside }
     }
 
     /// The one name that an object must have, if there is one.
@@ -39,21 +71,23 @@ impl FieldFilter {
             .filter(|name| !name.is_empty())
     }
 
-    /// Whether the text of objects is looked at.
+    /// Whether the text of objects may be looked at.
     pub(crate) fn reads_text(&self) -> bool {
-        !self.in_text.is_empty()
+        !self.in_text.all.is_empty()
     }
 
-    /// Whether the object with this key and text is meant. The text is read only if the key leaves it open.
-    pub(crate) fn matches(&self, key: &ObjectKey, json: &str) -> bool {
+    /// Whether the object with this key is meant. The text is read only if the key, and what stands beside the object, leave it
+    /// open.
+    pub(crate) fn matches(&self, key: &ObjectKey, object: &impl Readable) -> bool {
         let in_key = |path: &str| if path == NAME { Some(key.name()) } else { key.namespace() };
-        self.by_key.matches_with(|path| in_key(path.as_str()).map(Into::into))
-            && (self.in_text.is_empty() || self.text_matches(json))
-    }
-
-    fn text_matches(&self, json: &str) -> bool {
-        let found = self.paths.find(json, |path, value| self.in_text[path].seeks(value));
-        self.in_text.iter().zip(found).all(|(requirement, found)| requirement.holds_if(found.is_some()))
+        if !self.by_key.matches_with(|path| in_key(path.as_str()).map(Into::into)) {
+            return false;
+        }
+        let Some(beside) = object.beside() else { return self.in_text.hold(object) };
+        let holds = |(requirement, slot): &(FieldRequirement, Slot)| {
+            requirement.holds_if(with_value(beside.get(*slot), |value| requirement.seeks(value)))
+        };
+        self.beside.iter().all(holds) && self.not_beside.hold(object)
     }
 }
 
@@ -81,15 +115,15 @@ mod tests {
             ("", true, true),
         ] {
             let filter = filter(selector);
-            assert_eq!(filter.matches(&namespaced, "not read"), in_shop, "{selector}");
-            assert_eq!(filter.matches(&cluster, "not read"), in_cluster, "{selector}");
+            assert_eq!(filter.matches(&namespaced, &"not read"), in_shop, "{selector}");
+            assert_eq!(filter.matches(&cluster, &"not read"), in_cluster, "{selector}");
         }
     }
 
     #[test]
     fn the_key_and_the_text_must_both_match() {
         let filter = filter("status.phase in (Pending,Failed),metadata.name=web-0,!spec.nodeName");
-        let matches = |key: &str, json: &str| filter.matches(&key.parse().unwrap(), json);
+        let matches = |key: &str, json: &str| filter.matches(&key.parse().unwrap(), &json);
         let pending = r#"{"metadata":{"name":"web-0"},"spec":{},"status":{"phase":"Pending"}}"#;
         assert!(matches("shop/web-0", pending));
         assert!(!matches("shop/web-1", pending));

@@ -17,6 +17,7 @@ use informer_serving::options::{Parameters, bad_parameter};
 pub(crate) use fields::FieldFilter;
 pub(crate) use order::Order;
 pub(crate) use projection::Projection;
+pub(crate) use reader::Paths;
 
 use crate::access::Attributes;
 

@@ -1,11 +1,22 @@
 //! The order in which objects are answered.
 
-use std::{cmp::Ordering, str::Chars};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    hash::{BuildHasher, Hasher, RandomState},
+    str::Chars,
+    sync::LazyLock,
+};
 
 use informer_model::{FieldPath, FieldValue};
 use informer_serving::Quantity;
 
-use super::reader::{PathListError, Paths, parse_list, unquoted};
+use super::reader::{PathListError, Paths, Readable, parse_list, unquoted, with_value};
+use crate::cache::beside::{Beside, Slot};
+
+/// So many characters are kept of a text that had to be unpacked, and a hash of all of it; where they do not decide, it is
+/// unpacked again. Sorted by what is long, packed objects would otherwise all be in memory.
+const KEPT: usize = 256;
 
 /// An order of objects: by the value at a path, those with the same value by the next path, and so on. Objects
 /// that no path tells apart stay in the order they were in.
@@ -21,13 +32,14 @@ pub(crate) struct Order(Vec<Step>);
 #[derive(Debug)]
 struct Step {
     path: FieldPath,
+    /// Where its value stands beside packed objects.
+    slot: Option<Slot>,
     /// Whether it is meant from the largest to the smallest.
     descending: bool,
 }
 
-/// The value at one path of one object. It borrows from the JSON: a sort keeps one for each object, and no text. The order of
-/// the variants is theirs.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// The value at one path of one object. It borrows from the JSON where that is at hand: a sort keeps one for each object, and
+/// no long text. The order of the variants is theirs.
 enum Key<'j> {
     Amount(Quantity),
     Flag(bool),
@@ -43,46 +55,81 @@ impl<'j> Key<'j> {
         match (Quantity::parse(text.as_deref().unwrap_or(json)), json) {
             (Some(amount), _) => Self::Amount(amount),
             (None, "true" | "false") => Self::Flag(json == "true"),
-            _ => Self::Text(Text { stands, is_escaped }),
+            _ => Self::Text(Text { stands: stands.into(), is_escaped, cut: None }),
+        }
+    }
+
+    /// What is kept of it when the text it borrows from is gone.
+    fn kept(self) -> Key<'static> {
+        match self {
+            Self::Amount(amount) => Key::Amount(amount),
+            Self::Flag(flag) => Key::Flag(flag),
+            Self::Text(text) => {
+                let stands: String = text.says().take(KEPT).collect();
+                let cut = text.says().nth(KEPT).is_some().then(|| text.hash());
+                Key::Text(Text { stands: stands.into(), is_escaped: false, cut })
+            }
+        }
+    }
+
+    /// None where too little is known of both.
+    fn compare(&self, other: &Key<'_>) -> Option<Ordering> {
+        Some(match (self, other) {
+            (Self::Amount(one), Key::Amount(other)) => one.cmp(other),
+            (Self::Flag(one), Key::Flag(other)) => one.cmp(other),
+            (Self::Text(one), Key::Text(other)) => return one.compare(other),
+            _ => self.rank().cmp(&other.rank()),
+        })
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Amount(_) => 0,
+            Self::Flag(_) => 1,
+            Self::Text(_) => 2,
         }
     }
 }
 
 /// A text as it stands in JSON, between its quotes. It is compared by what it says.
 struct Text<'j> {
-    stands: &'j str,
+    stands: Cow<'j, str>,
     is_escaped: bool,
+    /// Where it goes on after the characters that are kept of it: a hash of the whole.
+    cut: Option<u64>,
 }
 
 impl Text<'_> {
     fn says(&self) -> Says<'_> {
         Says { rest: self.stands.chars(), is_escaped: self.is_escaped }
     }
-}
 
-impl Ord for Text<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match self.is_escaped || other.is_escaped {
-            // Characters have the order of their bytes.
-            true => self.says().cmp(other.says()),
-            false => self.stands.cmp(other.stands),
+    fn hash(&self) -> u64 {
+        static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let mut hasher = HASHES.build_hasher();
+        self.says().for_each(|character| hasher.write_u32(character.into()));
+        hasher.finish()
+    }
+
+    fn compare(&self, other: &Text<'_>) -> Option<Ordering> {
+        if self.cut.is_none() && other.cut.is_none() {
+            return Some(match self.is_escaped || other.is_escaped {
+                // Characters have the order of their bytes.
+                true => self.says().cmp(other.says()),
+                false => (*self.stands).cmp(&*other.stands),
+            });
+        }
+        let goes_on = |text: &Text<'_>| text.cut.is_some() || text.says().nth(KEPT).is_some();
+        let hash = |text: &Text<'_>| text.cut.unwrap_or_else(|| text.hash());
+        match self.says().take(KEPT).cmp(other.says().take(KEPT)) {
+            Ordering::Equal if goes_on(self) && goes_on(other) => {
+                (hash(self) == hash(other)).then_some(Ordering::Equal)
+            }
+            Ordering::Equal => Some(goes_on(self).cmp(&goes_on(other))),
+            decided => Some(decided),
         }
     }
 }
-
-impl PartialOrd for Text<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Text<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Text<'_> {}
 
 /// The characters that a text says, one after the other: what is long is not written anew to be compared.
 struct Says<'j> {
@@ -138,7 +185,8 @@ impl Order {
             Some(path) => (true, path),
             None => (false, text),
         })?;
-        Ok(Self(listed.into_iter().map(|(descending, path)| Step { path, descending }).collect()))
+        let step = |(descending, path)| Step { slot: Slot::of(&path), path, descending };
+        Ok(Self(listed.into_iter().map(step).collect()))
     }
 
     /// How many paths there are.
@@ -146,27 +194,29 @@ impl Order {
         self.0.len()
     }
 
-    /// Sorts objects, of which `text` knows the JSON. A path is read of those only that the paths before it do not tell
-    /// apart, and one value of each object is kept at a time.
-    pub(crate) fn sort<T>(&self, items: &mut Vec<T>, text: impl Fn(&T) -> &str) {
-        let paths = |from: usize, to: usize| Paths::new(self.0[from..to].iter().map(|step| &step.path));
-        let single: Vec<Paths> = (0..self.len()).map(|step| paths(step, step + 1)).collect();
-        let rest: Vec<Paths> = (0..self.len()).map(|step| paths(step, self.len())).collect();
+    /// Sorts objects. A path is read of those only that the paths before it do not tell apart, and one value of each object is
+    /// kept at a time.
+    pub(crate) fn sort<T: Readable>(&self, items: &mut Vec<T>) {
+        let single: Vec<Reader<'_>> = (0..self.len()).map(|step| Reader::new(&self.0[step..=step])).collect();
+        let rest: Vec<Reader<'_>> = (0..self.len()).map(|step| Reader::new(&self.0[step..])).collect();
         let mut order: Vec<usize> = (0..items.len()).collect();
         // What is to be sorted, from which step on.
         let mut open = vec![(0..items.len(), 0)];
         while let Some((range, from)) = open.pop() {
             let part = &mut order[range.clone()];
-            let texts = part.iter().filter_map(|place| items.get(*place)).map(&text);
-            let Some(step) = rest.get(from).and_then(|rest| first_difference(rest, texts)) else { continue };
+            let parted = part.iter().filter_map(|place| items.get(*place));
+            let Some(step) = rest.get(from).and_then(|rest| rest.first_difference(parted)) else { continue };
             let step = from + step;
-            let mut rows: Vec<(Option<Key<'_>>, usize)> = part
-                .iter()
-                .map(|place| (keys(&single[step], text(&items[*place])).next().flatten(), *place))
-                .collect();
-            rows.sort_by(|(a, _), (b, _)| self.0[step].compare(a.as_ref(), b.as_ref()));
+            let reader = &single[step];
+            let mut rows: Vec<(Option<Key<'_>>, usize)> =
+                part.iter().map(|place| (reader.first_key(&items[*place]), *place)).collect();
+            let compare = |(a, of_a): &(Option<Key<'_>>, usize), (b, of_b): &(Option<Key<'_>>, usize)| {
+                let both = || reader.compare_unpacked(&items[*of_a], &items[*of_b]);
+                self.0[step].compare(a.as_ref(), b.as_ref(), both)
+            };
+            rows.sort_by(compare);
             let mut end = range.start;
-            for same in rows.chunk_by(|(a, _), (b, _)| a == b) {
+            for same in rows.chunk_by(|a, b| compare(a, b).is_eq()) {
                 let begin = end;
                 end += same.len();
                 if same.len() > 1 {
@@ -182,34 +232,94 @@ impl Order {
     }
 }
 
-/// What stands at the paths.
-fn keys<'j>(paths: &Paths, json: &'j str) -> impl Iterator<Item = Option<Key<'j>>> + use<'j> {
-    let found = paths.find(json, |_, value| matches!(value, FieldValue::Text(_)));
-    found.into_iter().map(|value| value.map(Key::of))
+/// Reads the values at some paths of an order.
+struct Reader<'o> {
+    steps: &'o [Step],
+    paths: Paths,
 }
 
-/// The first of the paths whose values are not the same in all texts.
-fn first_difference<'j>(paths: &Paths, mut texts: impl Iterator<Item = &'j str>) -> Option<usize> {
-    if paths.count() == 1 {
-        return Some(0);
+impl<'o> Reader<'o> {
+    fn new(steps: &'o [Step]) -> Self {
+        Self { steps, paths: Paths::new(steps.iter().map(|step| &step.path)) }
     }
-    let first: Vec<_> = keys(paths, texts.next()?).collect();
-    let mut nearest = first.len();
-    for text in texts {
-        let differs = first.iter().take(nearest).zip(keys(paths, text)).position(|(a, b)| *a != b);
-        nearest = differs.unwrap_or(nearest);
-        if nearest == 0 {
-            break;
+
+    /// What stands at the paths.
+    fn keys<'j>(&self, item: &'j impl Readable) -> Vec<Option<Key<'j>>> {
+        if let Some(json) = item.text() {
+            return self.keys_in(json);
         }
+        if let Some(beside) = item.beside()
+            && let Some(keys) = self.steps.iter().map(|step| step.beside(beside)).collect()
+        {
+            return keys;
+        }
+        item.with_json(|json| self.keys_in(json).into_iter().map(|key| key.map(Key::kept)).collect())
     }
-    (nearest < first.len()).then_some(nearest)
+
+    /// What stands at the first path.
+    fn first_key<'j>(&self, item: &'j impl Readable) -> Option<Key<'j>> {
+        let beside = || self.steps.first()?.beside(item.beside()?);
+        beside().unwrap_or_else(|| self.keys(item).into_iter().next().flatten())
+    }
+
+    fn keys_in<'j>(&self, json: &'j str) -> Vec<Option<Key<'j>>> {
+        let found = self.paths.find(json, |_, value| is_text(value));
+        found.into_iter().map(|value| value.map(Key::of)).collect()
+    }
+
+    /// Compares what stands at the first path of two objects whose keys do not tell enough.
+    fn compare_unpacked(&self, one: &impl Readable, other: &impl Readable) -> Ordering {
+        one.with_json(|one| {
+            other.with_json(|other| {
+                let [a, b] = [one, other].map(|json| self.keys_in(json).into_iter().next().flatten());
+                a.zip(b).and_then(|(a, b)| a.compare(&b)).unwrap_or(Ordering::Equal)
+            })
+        })
+    }
+
+    /// The first of the paths whose values are not the same in all objects, as far as is known at once.
+    fn first_difference<'i, T: Readable + 'i>(
+        &self,
+        mut items: impl Iterator<Item = &'i T>,
+    ) -> Option<usize> {
+        if self.steps.len() == 1 {
+            return Some(0);
+        }
+        let first = self.keys(items.next()?);
+        let mut nearest = first.len();
+        for item in items {
+            let is_same = |(a, b): (&Option<Key<'_>>, Option<Key<'_>>)| match (a, b) {
+                (Some(a), Some(b)) => a.compare(&b) == Some(Ordering::Equal),
+                (a, b) => a.is_none() && b.is_none(),
+            };
+            let differs = first.iter().take(nearest).zip(self.keys(item)).position(|pair| !is_same(pair));
+            nearest = differs.unwrap_or(nearest);
+            if nearest == 0 {
+                break;
+            }
+        }
+        (nearest < first.len()).then_some(nearest)
+    }
+}
+
+fn is_text(value: FieldValue<'_>) -> bool {
+    matches!(value, FieldValue::Text(_))
 }
 
 impl Step {
-    fn compare(&self, a: Option<&Key<'_>>, b: Option<&Key<'_>>) -> Ordering {
+    /// What stands beside an object, if the path is one of those that do.
+    fn beside<'b>(&self, beside: &'b Beside) -> Option<Option<Key<'b>>> {
+        let value = beside.get(self.slot?);
+        Some(with_value(value, is_text).then(|| Key::of(value)))
+    }
+
+    /// `both` compares them where the keys do not tell enough.
+    fn compare(&self, a: Option<&Key<'_>>, b: Option<&Key<'_>>, both: impl FnOnce() -> Ordering) -> Ordering {
         match (a, b) {
-            (Some(a), Some(b)) if self.descending => b.cmp(a),
-            (Some(a), Some(b)) => a.cmp(b),
+            (Some(a), Some(b)) => {
+                let order = a.compare(b).unwrap_or_else(both);
+                if self.descending { order.reverse() } else { order }
+            }
             _ => b.is_some().cmp(&a.is_some()),
         }
     }
@@ -217,14 +327,34 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// The names of objects whose `v` has these values, in order. The name is the value.
     fn sorted(order: &str, values: &[&str]) -> Vec<String> {
-        let mut objects: Vec<(String, String)> =
-            values.iter().map(|value| ((*value).to_owned(), format!(r#"{{"v":{value}}}"#))).collect();
-        Order::parse(order).unwrap().sort(&mut objects, |(_, json)| json);
-        objects.into_iter().map(|(value, _)| value).collect()
+        let order = Order::parse(order).unwrap();
+        let json = |value: &&str| format!(r#"{{"v":{value}}}"#);
+        let texts: Vec<String> = values.iter().map(json).collect();
+        let mut plain: Vec<&str> = texts.iter().map(String::as_str).collect();
+        order.sort(&mut plain);
+        let mut unpacked: Vec<Shown<'_>> = texts.iter().map(|json| Shown(json)).collect();
+        order.sort(&mut unpacked);
+        assert!(plain.iter().zip(&unpacked).all(|(plain, unpacked)| std::ptr::eq(*plain, unpacked.0)));
+        plain.into_iter().map(|json| json[5..json.len() - 1].to_owned()).collect()
+    }
+
+    /// A text that is only shown, as that of a packed object.
+    struct Shown<'j>(&'j str);
+
+    impl Readable for Shown<'_> {
+        fn text(&self) -> Option<&str> {
+            None
+        }
+
+        fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+            read(self.0)
+        }
     }
 
     #[test]
@@ -288,20 +418,30 @@ mod tests {
             r#"{"b":{"c":9}}"#,
         ];
         let [y, x17, x13, x2, x, none] = objects[..] else { panic!("six") };
-        order.sort(&mut objects, |json| json);
+        order.sort(&mut objects);
         assert_eq!(objects, [x2, x13, x17, x, y, none]);
     }
 
     /// How often each text is read while texts are sorted.
     fn reads(order: &str, texts: &[String]) -> f64 {
-        let reads = std::cell::Cell::new(0);
-        let mut texts: Vec<&String> = texts.iter().collect();
-        let count = texts.len();
-        Order::parse(order).unwrap().sort(&mut texts, |text| {
-            reads.set(reads.get() + 1);
-            text
-        });
-        f64::from(reads.get()) / count as f64
+        let reads = Cell::new(0);
+        let mut counted: Vec<Counted<'_>> = texts.iter().map(|json| Counted(json, &reads)).collect();
+        Order::parse(order).unwrap().sort(&mut counted);
+        f64::from(reads.get()) / texts.len() as f64
+    }
+
+    /// A text that counts how often it is shown.
+    struct Counted<'j>(&'j str, &'j Cell<u32>);
+
+    impl Readable for Counted<'_> {
+        fn text(&self) -> Option<&str> {
+            None
+        }
+
+        fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+            self.1.set(self.1.get() + 1);
+            read(self.0)
+        }
     }
 
     #[test]
@@ -339,6 +479,21 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_are_in_order_though_only_their_beginning_is_kept() {
+        let long = |end: &str| format!("\"{}{end}\"", "é".repeat(KEPT));
+        let cut = format!("\"{}\"", "é".repeat(KEPT - 1));
+        let ascending =
+            [&cut, &long(""), &long(r"\u0061"), &long("a0"), &long("a1"), &long("é"), &long("😀")];
+        let ascending = ascending.map(String::as_str);
+        let mut shuffled = ascending;
+        shuffled.reverse();
+        shuffled.rotate_left(3);
+        assert_eq!(sorted("v", &shuffled), ascending);
+        let same = [long("x"), long(r"\u0078"), long("x")];
+        assert_eq!(sorted("-v", &same.each_ref().map(String::as_str)), same, "they say the same");
+    }
+
+    #[test]
     fn a_path_that_comes_again_is_not_read_again() {
         assert_eq!(Order::parse("v,-v,w,v,w").unwrap().len(), 2);
         assert_eq!(sorted("v,-v,v", &["3", "1", "2"]), ["1", "2", "3"]);
@@ -347,7 +502,7 @@ mod tests {
     #[test]
     fn a_minus_is_part_of_a_name_in_quotes_only() {
         let mut objects = vec![r#"{"-v":2,"v":1}"#, r#"{"-v":1,"v":2}"#];
-        Order::parse("['-v']").unwrap().sort(&mut objects, |json| json);
+        Order::parse("['-v']").unwrap().sort(&mut objects);
         assert_eq!(objects, [r#"{"-v":1,"v":2}"#, r#"{"-v":2,"v":1}"#]);
         let error = Order::parse("a,--v[").unwrap_err();
         assert_eq!((error.position, error.expected), (6, "an index, `*` or a field name in quotes"));

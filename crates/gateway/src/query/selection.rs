@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{
-    Object, RawObject,
+    Object,
     store::{Plan, Snapshot},
 };
 use informer_model::{ObjectKey, ResourceVersion, Selector};
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{FieldFilter, Query};
 use crate::{
     access::Visible,
+    cache::Stored,
     work::{AT_ONCE, Account, Work, free_aside},
 };
 
@@ -31,8 +32,8 @@ pub(crate) struct Objects(Held);
 
 enum Held {
     /// All of a snapshot: a handle of each would only take room.
-    All(Snapshot<RawObject>),
-    Some(Vec<Object<RawObject>>),
+    All(Snapshot<Stored>),
+    Some(Vec<Object<Stored>>),
 }
 
 impl Drop for Objects {
@@ -96,12 +97,7 @@ impl Objects {
     }
 
     /// Reads on up to a number of objects, for as long as the reader wants another one.
-    pub(crate) fn read(
-        &self,
-        mark: &mut Mark,
-        to: usize,
-        mut reader: impl FnMut(&Object<RawObject>) -> bool,
-    ) {
+    pub(crate) fn read(&self, mark: &mut Mark, to: usize, mut reader: impl FnMut(&Object<Stored>) -> bool) {
         let (at, count) = (mark.at, to.saturating_sub(mark.at));
         let mut last = None;
         let mut read = |object| {
@@ -144,7 +140,7 @@ impl Query {
     pub(crate) fn select(
         &self,
         after: Option<&ObjectKey>,
-        snapshot: &Snapshot<RawObject>,
+        snapshot: &Snapshot<Stored>,
         visible: &Visible,
     ) -> Selection {
         let began = Instant::now();
@@ -156,7 +152,7 @@ impl Query {
         }
         let mut plan = Plan { index: None, scanned: 0 };
         let mut objects = Vec::new();
-        let wanted = |object: &&&Object<RawObject>| self.inside_matches(object);
+        let wanted = |object: &&&Object<Stored>| self.inside_matches(object);
         for namespace in self.scopes(visible) {
             let found = match namespace {
                 Some(namespace) => snapshot.list_namespace(namespace, &self.labels),
@@ -164,7 +160,7 @@ impl Query {
             };
             let part = self.plan(snapshot, namespace, &found, visible);
             plan = Plan { index: part.index, scanned: plan.scanned + part.scanned };
-            let is_after = |object: &&&Object<RawObject>| {
+            let is_after = |object: &&&Object<Stored>| {
                 let key = object.key();
                 after.is_none_or(|after| match namespace {
                     None => key > after,
@@ -175,7 +171,7 @@ impl Query {
             objects.extend(found.iter().filter(is_after).filter(wanted).map(|object| (*object).clone()));
         }
         if let Some(order) = &self.order {
-            order.sort(&mut objects, |object| object.json());
+            order.sort(&mut objects);
         }
         let explanation = Explanation { plan, matched: objects.len(), took: began.elapsed() };
         Selection { objects: Objects(Held::Some(objects)), version, explanation }
@@ -185,9 +181,9 @@ impl Query {
     /// may see an object because of its name may not see how many others there are.
     fn plan(
         &self,
-        snapshot: &Snapshot<RawObject>,
+        snapshot: &Snapshot<Stored>,
         namespace: Option<&str>,
-        found: &[&Object<RawObject>],
+        found: &[&Object<Stored>],
         visible: &Visible,
     ) -> Plan {
         let inside = snapshot.plan(namespace, &Selector::default());
@@ -215,7 +211,7 @@ impl Query {
     pub(crate) async fn select_aside(
         self: &Arc<Self>,
         after: Option<ObjectKey>,
-        snapshot: Snapshot<RawObject>,
+        snapshot: Snapshot<Stored>,
         visible: &Visible,
         work: &Work,
         account: &Account,
@@ -230,7 +226,7 @@ impl Query {
 
     /// About how long selecting takes, in microseconds. What takes long to find out takes longer to do: then that is the
     /// answer, and nothing is looked up.
-    fn micros(&self, snapshot: &Snapshot<RawObject>, visible: &Visible) -> usize {
+    fn micros(&self, snapshot: &Snapshot<Stored>, visible: &Visible) -> usize {
         let scopes = self.scopes(visible);
         let looked_up: usize = self.labels.requirements().iter().map(|term| 1 + term.values().len()).sum();
         let planning = scopes.len() * (1 + looked_up) / 4;
@@ -244,7 +240,7 @@ impl Query {
     }
 
     /// Whether an object is asked for and may be seen.
-    pub(crate) fn matches(&self, object: &Object<RawObject>, visible: &Visible) -> bool {
+    pub(crate) fn matches(&self, object: &Object<Stored>, visible: &Visible) -> bool {
         self.may_concern(object.key(), visible)
             && self.labels.matches(object.labels())
             && self.inside_matches(object)
@@ -258,9 +254,9 @@ impl Query {
             && self.only_name().is_none_or(|name| name == key.name())
     }
 
-    fn inside_matches(&self, object: &Object<RawObject>) -> bool {
+    fn inside_matches(&self, object: &Object<Stored>) -> bool {
         self.name.as_deref().is_none_or(|name| name == object.key().name())
-            && self.fields.as_ref().is_none_or(|fields| fields.matches(object.key(), object.json()))
+            && self.fields.as_ref().is_none_or(|fields| fields.matches(object.key(), object))
     }
 
     /// The namespaces to look into; none stands for all at once.
@@ -285,14 +281,14 @@ mod tests {
     use super::*;
     use crate::query::Dialect;
 
-    fn mk_store(objects: usize) -> Store<RawObject> {
-        let (mut writer, store) = store::new::<RawObject>();
+    fn mk_store(objects: usize) -> Store<Stored> {
+        let (mut writer, store) = store::new::<Stored>();
         writer.write(|batch| {
             for n in 0..objects {
                 let json = format!(
                     r#"{{"metadata":{{"namespace":"n","name":"object-{n:05}","labels":{{"a":"b"}}}}}}"#
                 );
-                batch.insert(Object::new(RawObject::new(json).unwrap()).unwrap());
+                batch.insert(Object::new(Stored::plain(informer::RawObject::new(json).unwrap())).unwrap());
             }
         });
         store

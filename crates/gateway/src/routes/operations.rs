@@ -76,8 +76,13 @@ pub(crate) async fn metrics(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     app.access.require_path(&asker.caller, "/metrics").await?;
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &app.registry).map_err(Status::internal_error)?;
+    let (work, objects) = (app.work.clone(), app.cache.objects());
+    let encode = move || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &app.registry).map(|()| text)
+    };
+    // It counts the bytes of each object.
+    let text = work.run(&asker.account, objects / 50, encode).await.map_err(Status::internal_error)?;
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
     let (text, r#type) = match accepted.any(|accepted| accepted.contains(OPEN_METRICS)) {
         true => (text, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
@@ -125,7 +130,7 @@ pub(crate) async fn informers(
 ) -> Result<Response, Refusal> {
     app.access.require_path(&asker.caller, ABOUT_INFORMERS).await?;
     let collections = app.cache.all();
-    let objects: usize = collections.iter().map(|collection| collection.store.len()).sum();
+    let objects = app.cache.objects();
     let (work, account) = (app.work.clone(), asker.account);
     let document = move || {
         let informers: Vec<Value> = collections.iter().map(|collection| informer(&app, collection)).collect();
@@ -146,11 +151,14 @@ fn informer(app: &App, collection: &Collection) -> Value {
         .map(|unusable| json!({"name": unusable.name, "error": unusable.error}))
         .collect();
     let snapshot = collection.snapshot();
+    let sizes = collection.sizes();
     json!({
         "path": collection.path,
         "kind": collection.served.api.kind,
         "objects": snapshot.len(),
-        "bytes": collection.bytes(),
+        "bytes": sizes.plain,
+        "keptBytes": sizes.kept,
+        "packed": sizes.packed,
         "resourceVersion": snapshot.resource_version(),
         "state": collection.state(),
         "reason": health.trouble().map(|(_, trouble)| trouble.to_string()),

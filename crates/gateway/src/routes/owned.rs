@@ -10,7 +10,7 @@ use axum::{
     extract::{Path, RawQuery, State},
     response::Response,
 };
-use informer::{Object, RawObject};
+use informer::Object;
 use informer_model::{ResourceArg, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::{
     access::Visible,
     answer::{self, Refusal},
     app::{App, Asker},
-    cache::collection::Collection,
+    cache::{Stored, collection::Collection},
     query::Query,
 };
 
@@ -144,6 +144,7 @@ fn search(collections: &[(Arc<Collection>, Visible)], root: &str, depth: usize) 
     (items, true)
 }
 
-fn uid(object: &Object<RawObject>) -> String {
-    serde_json::from_str::<Identity>(object.metadata_json()).map(|identity| identity.uid).unwrap_or_default()
+fn uid(object: &Object<Stored>) -> String {
+    let read = |metadata: &str| serde_json::from_str::<Identity>(metadata);
+    object.with_metadata_json(read).map(|identity| identity.uid).unwrap_or_default()
 }

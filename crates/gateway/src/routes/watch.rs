@@ -6,7 +6,7 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
-use informer::{RawObject, discovery::ServedResource, store::Snapshot};
+use informer::{discovery::ServedResource, store::Snapshot};
 use informer_model::{ResourceVersion, Status};
 use informer_serving::{
     envelope::{EventType, error_event},
@@ -21,6 +21,7 @@ use crate::{
     answer::{PIECE, Refusal},
     app::{App, Asker},
     cache::{
+        Stored,
         changes::{Change, Place},
         collection::Collection,
         snapshots::ROWS,
@@ -238,7 +239,7 @@ impl Watch {
     }
 
     /// What is asked for, held for a while: whether somebody waits for it or not.
-    async fn select(&self, snapshot: Snapshot<RawObject>) -> Lease<Objects> {
+    async fn select(&self, snapshot: Snapshot<Stored>) -> Lease<Objects> {
         let (query, visible) = (Arc::clone(&self.query), self.visible.clone());
         let (work, account) = (self.app.work.clone(), self.asker.account.clone());
         apart(async move {

@@ -9,6 +9,7 @@ mod guide;
 mod kubernetes;
 mod lists;
 mod operations;
+mod packed;
 mod security_page;
 mod streams;
 mod support;

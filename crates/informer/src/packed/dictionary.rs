@@ -9,12 +9,12 @@ use std::{
     any::TypeId,
     cell::RefCell,
     collections::HashMap,
-    fmt, mem,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    fmt, io, mem,
+    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
-use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound, get_error_name};
+use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, SafeResult, compress_bound, get_error_name};
 
 use crate::wire::Codec;
 
@@ -67,7 +67,7 @@ pub(super) struct Kind {
 #[derive(Clone)]
 pub(super) struct Kept {
     bytes: Box<[u8]>,
-    /// What it is unpacked with; none where it is not compressed.
+    /// What it is unpacked with. Without one, what is shorter than it was is compressed by itself.
     dictionary: Option<Arc<DDict<'static>>>,
     /// How long it is unpacked.
     length: u32,
@@ -97,6 +97,19 @@ pub struct PackedKind {
 #[derive(Default)]
 struct Dictionaries {
     state: Mutex<State>,
+    /// A training has ended.
+    trained: Condvar,
+}
+
+/// The first dictionary of a kind, which is being trained.
+pub(super) struct FirstTraining(Arc<Dictionaries>);
+
+impl FirstTraining {
+    /// Waits until it has been.
+    pub(super) fn wait(&self) {
+        let trains = |state: &mut State| state.training && state.current.is_none();
+        drop(self.0.trained.wait_while(self.0.lock(), trains));
+    }
 }
 
 #[derive(Default)]
@@ -140,38 +153,97 @@ pub fn packed_kinds() -> Vec<PackedKind> {
 
 /// Packs an object.
 pub(super) fn pack(kind: Kind, codec: Codec, bytes: &[u8]) -> Kept {
-    let dictionaries = {
-        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(kinds.entry(kind).or_default())
+    dictionaries(kind).pack(codec, bytes)
+}
+
+/// The first dictionary of a kind, if it is being trained now.
+pub(super) fn first_training(kind: Kind) -> Option<FirstTraining> {
+    let dictionaries = dictionaries(kind);
+    let trains = {
+        let state = dictionaries.lock();
+        state.training && state.current.is_none()
     };
-    dictionaries.pack(codec, bytes)
+    trains.then_some(FirstTraining(dictionaries))
+}
+
+fn dictionaries(kind: Kind) -> Arc<Dictionaries> {
+    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(kinds.entry(kind).or_default())
 }
 
 impl Kept {
+    /// As it is.
+    pub(super) fn plain(codec: Codec, bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), dictionary: None, length: bytes.len() as u32, codec }
+    }
+
     /// How many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
+    /// How long it is unpacked.
+    pub(super) fn length(&self) -> usize {
+        self.length as usize
+    }
+
+    pub(super) fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Whether it takes less than it is long.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.bytes.len() < self.length()
+    }
+
+    /// The same, compressed by itself if it is not compressed and that makes it shorter.
+    pub(super) fn compressed_alone(self) -> Self {
+        if self.is_compressed() || self.length() > LONGEST {
+            return self;
+        }
+        let compress =
+            |context: &mut CCtx<'_>, into: &mut Vec<u8>, bytes: &[u8]| context.compress(into, bytes, LEVEL);
+        compressed(self.codec, &self.bytes, None, compress)
+    }
+
     /// Reads it as it was. Reading may read others.
     pub(super) fn read<R>(&self, read: impl FnOnce(Codec, &[u8]) -> Result<R, String>) -> Result<R, String> {
-        let Some(dictionary) = &self.dictionary else { return read(self.codec, &self.bytes) };
-        let mut plain = DECOMPRESSOR.with_borrow_mut(|(context, scratch)| {
-            let mut plain = mem::take(scratch);
-            plain.clear();
-            plain.reserve(self.length as usize);
-            context
-                .decompress_using_ddict(&mut plain, &self.bytes, dictionary)
-                .map_err(|code| get_error_name(code).to_owned())?;
-            let (found, length) = (plain.len(), self.length);
-            if found == length as usize { Ok(plain) } else { Err(format!("{found} bytes of {length}")) }
-        })?;
+        if !self.is_compressed() {
+            return read(self.codec, &self.bytes);
+        }
+        let mut plain = DECOMPRESSOR.with_borrow_mut(|(_, scratch)| mem::take(scratch));
+        plain.clear();
+        self.append(&mut plain)?;
         let outcome = read(self.codec, &plain);
         if plain.capacity() <= KEPT_SCRATCH {
             plain.clear();
             DECOMPRESSOR.with_borrow_mut(|(_, scratch)| *scratch = plain);
         }
         outcome
+    }
+
+    /// Writes it as it was behind what is there; where that fails, nothing.
+    pub(super) fn append(&self, out: &mut Vec<u8>) -> Result<(), String> {
+        if !self.is_compressed() {
+            out.extend_from_slice(&self.bytes);
+            return Ok(());
+        }
+        let before = out.len();
+        // One byte more than is expected: what is longer is found out.
+        out.reserve(self.length() + 1);
+        let mut end = io::Cursor::new(&mut *out);
+        end.set_position(before as u64);
+        let unpacked = DECOMPRESSOR.with_borrow_mut(|(context, _)| match &self.dictionary {
+            Some(dictionary) => context.decompress_using_ddict(&mut end, &self.bytes, dictionary),
+            None => context.decompress(&mut end, &self.bytes),
+        });
+        let failure = match unpacked {
+            Ok(found) if found == self.length() => return Ok(()),
+            Ok(found) => format!("{found} bytes of {}", self.length),
+            Err(code) => get_error_name(code).to_owned(),
+        };
+        out.truncate(before);
+        Err(failure)
     }
 }
 
@@ -198,7 +270,7 @@ impl Dictionaries {
         };
         let kept = match &current {
             Some(dictionary) if bytes.len() <= LONGEST => dictionary.pack(codec, bytes),
-            _ => plain(codec, bytes),
+            _ => Kept::plain(codec, bytes),
         };
         self.lock().count(bytes.len(), kept.bytes.len(), current.is_some());
         kept
@@ -212,15 +284,12 @@ impl Dictionaries {
         let train = move || {
             let trained = zstd::dict::from_continuous(&samples, &lengths, DICTIONARY);
             this.lock().trained(trained.ok().map(|dictionary| Dictionary::new(&dictionary)));
+            this.trained.notify_all();
         };
         if thread::Builder::new().name("informer-training".to_owned()).spawn(train).is_err() {
             state.trained(None);
         }
     }
-}
-
-fn plain(codec: Codec, bytes: &[u8]) -> Kept {
-    Kept { bytes: bytes.into(), dictionary: None, length: bytes.len() as u32, codec }
 }
 
 impl State {
@@ -286,27 +355,37 @@ impl Dictionary {
         self.compress.sizeof() + self.decompress.sizeof()
     }
 
-    /// What does not become shorter, or cannot be compressed, stays as it is.
     fn pack(&self, codec: Codec, bytes: &[u8]) -> Kept {
-        COMPRESSOR.with_borrow_mut(|(context, scratch)| {
-            scratch.clear();
-            scratch.reserve(compress_bound(bytes.len()));
-            let packed = context.compress_using_cdict(scratch, bytes, &self.compress);
-            let kept = match packed {
-                Ok(_) if scratch.len() < bytes.len() => Kept {
-                    bytes: scratch.as_slice().into(),
-                    dictionary: Some(Arc::clone(&self.decompress)),
-                    length: bytes.len() as u32,
-                    codec,
-                },
-                _ => plain(codec, bytes),
-            };
-            if scratch.capacity() > KEPT_SCRATCH {
-                *scratch = Vec::new();
-            }
-            kept
+        compressed(codec, bytes, Some(&self.decompress), |context, into, bytes| {
+            context.compress_using_cdict(into, bytes, &self.compress)
         })
     }
+}
+
+/// What does not become shorter, or cannot be compressed, stays as it is.
+fn compressed(
+    codec: Codec,
+    bytes: &[u8],
+    dictionary: Option<&Arc<DDict<'static>>>,
+    compress: impl FnOnce(&mut CCtx<'_>, &mut Vec<u8>, &[u8]) -> SafeResult,
+) -> Kept {
+    COMPRESSOR.with_borrow_mut(|(context, scratch)| {
+        scratch.clear();
+        scratch.reserve(compress_bound(bytes.len()));
+        let kept = match compress(context, scratch, bytes) {
+            Ok(_) if scratch.len() < bytes.len() => Kept {
+                bytes: scratch.as_slice().into(),
+                dictionary: dictionary.cloned(),
+                length: bytes.len() as u32,
+                codec,
+            },
+            _ => Kept::plain(codec, bytes),
+        };
+        if scratch.capacity() > KEPT_SCRATCH {
+            *scratch = Vec::new();
+        }
+        kept
+    })
 }
 
 #[cfg(test)]
@@ -390,9 +469,44 @@ mod tests {
         drop(feed(&dictionaries, 'a', TRAININGS[0].after));
         trained(&dictionaries, 1);
         let whole = dictionaries.pack(Codec::Json, object('a', 1).as_bytes());
-        for cut in 0..whole.bytes.len() {
-            let damaged = Kept { bytes: whole.bytes[..cut].into(), ..whole.clone() };
-            assert!(damaged.read(|_, _| Ok(())).is_err(), "cut at {cut}");
+        let alone = Kept::plain(Codec::Json, object('a', 1).as_bytes()).compressed_alone();
+        for whole in [whole, alone] {
+            assert!(whole.is_compressed());
+            for cut in 0..whole.bytes.len() {
+                let damaged = Kept { bytes: whole.bytes[..cut].into(), ..whole.clone() };
+                assert!(damaged.read(|_, _| Ok(())).is_err(), "cut at {cut}");
+                let mut out = b"before".to_vec();
+                assert!(damaged.append(&mut out).is_err() && out == b"before", "cut at {cut}");
+            }
+            for length in [whole.length - 1, whole.length + 1] {
+                let damaged = Kept { length, ..whole.clone() };
+                assert!(damaged.read(|_, _| Ok(())).is_err(), "of another length");
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_the_first_dictionary_gets_it() {
+        let dictionaries = Arc::<Dictionaries>::default();
+        drop(feed(&dictionaries, 'a', TRAININGS[0].after));
+        FirstTraining(Arc::clone(&dictionaries)).wait();
+        assert_eq!(dictionaries.lock().trainings, 1);
+        assert!(dictionaries.pack(Codec::Json, object('a', 1).as_bytes()).is_compressed());
+        FirstTraining(dictionaries).wait();
+    }
+
+    #[test]
+    fn what_is_compressed_by_itself_is_read_as_it_was() {
+        let text = object('a', 1);
+        let alone = Kept::plain(Codec::Json, text.as_bytes()).compressed_alone();
+        assert!(alone.dictionary.is_none() && alone.bytes() < text.len(), "{alone:?}");
+        let mut out = b"before ".to_vec();
+        alone.append(&mut out).unwrap();
+        assert_eq!(out, ["before ", &text].concat().as_bytes());
+        agree(&[(text, alone.clone()), (object('a', 1), alone.compressed_alone())]);
+        for short in ["", "{}"] {
+            let kept = Kept::plain(Codec::Json, short.as_bytes()).compressed_alone();
+            assert!(!kept.is_compressed() && kept.bytes() == short.len());
         }
     }
 }

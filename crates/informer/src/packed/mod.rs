@@ -6,6 +6,7 @@
 //! unpacked.
 
 mod dictionary;
+mod json;
 
 use std::{
     any::TypeId,
@@ -31,6 +32,7 @@ use crate::{
 use dictionary::{Kept, Kind};
 
 pub use dictionary::{PackedKind, packed_kinds};
+pub use json::Training;
 
 /// An object that is kept packed: compressed, as it came over the wire, a tenth or less of what it takes decoded.
 ///

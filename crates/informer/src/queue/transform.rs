@@ -92,7 +92,29 @@ impl<K> Transform<K> {
     where
         K: Resource + Clone,
     {
-        Self(Arc::new(|object| Ok(object.reshape(|object| *object.meta_mut() = ObjectMeta::default()))))
+        Self::reshape(|_, object| *object.meta_mut() = ObjectMeta::default())
+    }
+
+    /// A transform that holds the object of a key in another way and changes nothing of what it says.
+    ///
+    /// Labels stay those that were read from the wire, and metadata is not asked for, which some types would have to decode.
+    ///
+    /// ```
+    /// use informer::{Object, RawObject, queue::Transform};
+    ///
+    /// let as_it_is = Transform::reshape(|_, _: &mut RawObject| {});
+    /// let object = Object::new(RawObject::new(r#"{"metadata":{"name":"a"}}"#.to_owned())?)?;
+    /// assert_eq!(as_it_is.apply(object)?.key().name(), "a");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reshape(function: impl Fn(&ObjectKey, &mut K) + Send + Sync + 'static) -> Self
+    where
+        K: Resource + Clone,
+    {
+        Self(Arc::new(move |object| {
+            let key = object.key().clone();
+            Ok(object.reshape(|body| function(&key, body)))
+        }))
     }
 
     /// Both, one after the other.

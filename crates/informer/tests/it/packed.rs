@@ -180,3 +180,30 @@ fn c16_a_transform_changes_what_is_packed() {
     assert_eq!(pod.meta().labels.as_ref().unwrap()["app"], "other");
     assert_eq!(held.metadata.labels.as_ref().unwrap()["app"], "shop", "who holds it keeps it");
 }
+
+#[tokio::test]
+async fn json_that_is_packed_is_shown_byte_for_byte_whatever_it_came_as() {
+    let server = ApiServer::builder().seed(8).build();
+    server.load_demo(&DemoCluster::new(8, 60)).expect("a cluster");
+    let catalog = Discovery::new(server.client()).catalog().await.expect("a catalog");
+    let pods = catalog.resources.iter().find(|served| served.api.plural == "pods").expect("pods").api.clone();
+    for wire in [WireOptions::default(), WireOptions::default().json()] {
+        let raw = KubeListWatch::<RawObject>::of_kind(server.client(), pods.clone()).wire(wire);
+        let came = KubeListWatch::<Packed<RawObject>>::of_kind(server.client(), pods.clone()).wire(wire);
+        let (raw, came) = (list(&raw).await, list(&came).await);
+        for (raw, came) in objects(&raw.0).iter().zip(objects(&came.0)) {
+            let written = Packed::of_json(raw);
+            let alone = Packed::alone(raw);
+            assert!(alone.is_compressed() && alone.packed_bytes() < raw.json().len(), "{alone:?}");
+            for packed in [&**came, &written, &alone] {
+                assert_eq!(packed.with_json(str::to_owned).as_deref(), Ok(raw.json()));
+                assert_eq!(packed.with_metadata_json(str::to_owned).as_deref(), Ok(raw.metadata_json()));
+                assert_eq!(packed.json_bytes(), raw.json().len());
+                let mut out = b"[".to_vec();
+                packed.append_json(&mut out).unwrap();
+                assert_eq!(out, ["[", raw.json()].concat().as_bytes());
+                assert_eq!(packed.meta(), raw.meta());
+            }
+        }
+    }
+}

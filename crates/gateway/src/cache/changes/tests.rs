@@ -15,19 +15,19 @@ use super::*;
 const KEYS: [&str; 4] = ["a/x", "a/y", "b/x", "b/y"];
 const ALL: usize = usize::MAX;
 
-fn mk(key: &str, version: u64, text: u64) -> Object<RawObject> {
+fn mk(key: &str, version: u64, text: u64) -> Object<Stored> {
     let (namespace, name) = key.split_once('/').expect("a namespace");
     let json = format!(
         r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","resourceVersion":"{version}"}},"text":{text}}}"#
     );
-    Object::new(RawObject::new(json).expect("an object")).expect("a name")
+    Object::new(Stored::plain(informer::RawObject::new(json).expect("an object"))).expect("a name")
 }
 
 /// What somebody knows: objects as their JSON.
 type Known = BTreeMap<String, String>;
 
-fn known(snapshot: &Snapshot<RawObject>) -> Known {
-    snapshot.iter().map(|object| (object.key().to_string(), object.json().to_owned())).collect()
+fn known(snapshot: &Snapshot<Stored>) -> Known {
+    snapshot.iter().map(|object| (object.key().to_string(), object.json())).collect()
 }
 
 fn place(text: &str) -> Place {
@@ -39,13 +39,13 @@ struct World {
     version: u64,
     /// Makes every state another one.
     texts: u64,
-    objects: BTreeMap<&'static str, Object<RawObject>>,
+    objects: BTreeMap<&'static str, Object<Stored>>,
     /// What there was at each version.
-    past: BTreeMap<u64, BTreeMap<&'static str, Object<RawObject>>>,
+    past: BTreeMap<u64, BTreeMap<&'static str, Object<Stored>>>,
     pipelines: Vec<Pipeline>,
-    writer: StoreWriter<RawObject>,
+    writer: StoreWriter<Stored>,
     /// What the recorder has not heard yet.
-    waiting: VecDeque<Event<RawObject>>,
+    waiting: VecDeque<Event<Stored>>,
     recorder: Recorder,
 }
 
@@ -54,7 +54,7 @@ struct World {
 struct Pipeline {
     reached: u64,
     /// On the way; none while the watch is broken.
-    events: Option<VecDeque<(u64, Delta<RawObject>)>>,
+    events: Option<VecDeque<(u64, Delta<Stored>)>>,
 }
 
 impl World {
@@ -81,7 +81,7 @@ impl World {
         &self.recorder.changes
     }
 
-    fn store(&self) -> &Store<RawObject> {
+    fn store(&self) -> &Store<Stored> {
         &self.recorder.store
     }
 
@@ -90,7 +90,7 @@ impl World {
         usize::from(key.starts_with('b')) % self.pipelines.len()
     }
 
-    fn send(&mut self, key: &str, delta: Delta<RawObject>) {
+    fn send(&mut self, key: &str, delta: Delta<Stored>) {
         self.past.insert(self.version, self.objects.clone());
         let (pipeline, version) = (self.pipeline(key), self.version);
         if let Some(events) = &mut self.pipelines[pipeline].events {
@@ -119,7 +119,7 @@ impl World {
         self.past.insert(self.version, self.objects.clone());
     }
 
-    fn apply(&mut self, pipeline: usize, deltas: Vec<Delta<RawObject>>, reached: u64) {
+    fn apply(&mut self, pipeline: usize, deltas: Vec<Delta<Stored>>, reached: u64) {
         self.pipelines[pipeline].reached = reached;
         let least = self.pipelines.iter().map(|pipeline| pipeline.reached).min().unwrap_or_default();
         let waiting = &mut self.waiting;
@@ -261,7 +261,7 @@ impl Client {
             self.told.push(self.id.clone());
             let key = change.key().expect("an object").to_string();
             match &change.new {
-                Some(new) => self.known.insert(key, new.json().to_owned()),
+                Some(new) => self.known.insert(key, new.json()),
                 None => self.known.remove(&key),
             };
         }
@@ -436,8 +436,8 @@ fn what_a_watch_tells_comes_exactly_once_after_every_snapshot_and_every_id() {
 
 /// The versions at which something that is watched changed.
 fn changed_versions(world: &World) -> Vec<u64> {
-    let contents = |objects: &BTreeMap<_, Object<RawObject>>| {
-        objects.values().map(|object| object.json().to_owned()).collect::<Vec<_>>()
+    let contents = |objects: &BTreeMap<_, Object<Stored>>| {
+        objects.values().map(|object| object.json()).collect::<Vec<_>>()
     };
     let pairs = world.past.iter().zip(world.past.iter().skip(1));
     pairs
@@ -571,7 +571,7 @@ async fn a_bell_rings_for_those_who_wait() {
 
 #[test]
 fn what_was_replaced_or_deleted_is_counted_for_who_keeps_an_old_version() {
-    let (_writer, store) = store::new::<RawObject>();
+    let (_writer, store) = store::new::<Stored>();
     let changes = Changes::new(Depth::default());
     let replaced = || format!("{:?}", changes.replaced);
     let object = || mk("a/x", 1, 1);

@@ -14,13 +14,44 @@ mod walk;
 
 use std::borrow::Cow;
 
+use informer::Object;
 use informer_model::FieldValue;
+
+use crate::cache::{Stored, beside::Beside};
 
 pub(crate) use paths::{PathListError, Paths};
 
 pub(super) use informer_serving::json::unquoted;
 pub(super) use paths::parse_list;
 pub(super) use walk::{Place, Visitor};
+
+/// What can be read: something with a JSON text.
+pub(crate) trait Readable {
+    /// The text, where it is at hand.
+    fn text(&self) -> Option<&str>;
+
+    /// What stands beside it, where it is not.
+    fn beside(&self) -> Option<&Beside> {
+        None
+    }
+
+    /// Shows the text.
+    fn with_json<R>(&self, read: impl FnMut(&str) -> R) -> R;
+}
+
+impl Readable for Object<Stored> {
+    fn text(&self) -> Option<&str> {
+        Stored::text(self)
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        Stored::beside(self)
+    }
+
+    fn with_json<R>(&self, read: impl FnMut(&str) -> R) -> R {
+        Stored::with_json(self, read)
+    }
+}
 
 impl Paths {
     /// For each path the first of its values that is wanted, as it stands in the text; a missing value is empty.
@@ -76,7 +107,7 @@ impl<'j, W: FnMut(usize, FieldValue<'_>) -> bool> Visitor<'j> for Search<'j, W> 
 }
 
 /// Shows a value as a field selector sees it.
-fn with_value<T>(json: &str, see: impl FnOnce(FieldValue<'_>) -> T) -> T {
+pub(super) fn with_value<T>(json: &str, see: impl FnOnce(FieldValue<'_>) -> T) -> T {
     match json.as_bytes().first() {
         None | Some(b'n') => see(FieldValue::Missing),
         Some(b'{' | b'[') => see(FieldValue::Structure),

@@ -7,6 +7,8 @@ use informer_testing::histories;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
+use super::Readable;
+use crate::cache::beside::Beside;
 use crate::query::{fields::FieldFilter, order::Order, projection::Projection};
 
 fn key() -> ObjectKey {
@@ -171,14 +173,153 @@ fn objects_are_sorted_whatever_is_in_them_and_none_is_lost() {
     histories(&(vec(object(), 0..12), vec(path(), 1..3)), |(mut texts, paths)| {
         let order = Order::parse(&listed(&paths)).unwrap();
         let mut sorted = texts.clone();
-        order.sort(&mut sorted, |text| text);
+        order.sort(&mut sorted);
         let once = sorted.clone();
-        order.sort(&mut sorted, |text| text);
+        order.sort(&mut sorted);
         assert_eq!(sorted, once, "what is sorted stays");
         texts.sort();
         sorted.sort();
         assert_eq!(sorted, texts);
     });
+}
+
+/// A packed object: what stands beside it is looked at, and the text only shown.
+struct Packed {
+    json: String,
+    beside: Option<Beside>,
+}
+
+impl Packed {
+    fn of(json: String) -> Self {
+        Self { beside: Beside::of(&json), json }
+    }
+}
+
+impl Readable for Packed {
+    fn text(&self) -> Option<&str> {
+        None
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        self.beside.as_ref()
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        read(&self.json)
+    }
+}
+
+/// The paths of these objects, of which the last ones do not stand beside them.
+const BESIDE: [&str; 7] =
+    ["metadata.name", "spec.nodeName", "status.phase", "status.replicas", "type", "spec.image", "status"];
+
+/// An object with members of the names that stand beside objects, some of them twice, or with values that are too long for that.
+fn known_object() -> impl Strategy<Value = String> + Clone {
+    let values = [
+        "null",
+        "true",
+        "7",
+        "1.50",
+        r#""100m""#,
+        r#""""#,
+        r#""Running""#,
+        r#""R\u0075nning""#,
+        r#""a\nb""#,
+        "{}",
+        r#"[{"phase":1}]"#,
+        r#"{"phase":"x"}"#,
+    ];
+    let value = prop_oneof![
+        12 => select(values.map(str::to_owned).to_vec()),
+        1 => Just(format!("\"{}\"", "long".repeat(50))),
+    ];
+    const NAMES: &[&str] = &["name", "nodeName", "phase", r"ph\u0061se", "replicas", "image"];
+    let members = |inner: BoxedStrategy<String>, names: &'static [&'static str]| {
+        let member = (select(names), inner).prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(",")))
+    };
+    let inner = members(value.clone().boxed(), NAMES);
+    members(prop_oneof![4 => inner, 1 => value].boxed(), &["metadata", "spec", "status", "type"])
+}
+
+fn known_path() -> impl Strategy<Value = FieldPath> + Clone {
+    select(BESIDE.to_vec()).prop_map(|path| FieldPath::parse_prefix(path).unwrap().0)
+}
+
+#[test]
+fn what_stands_beside_an_object_says_what_its_text_says() {
+    let operators = ["=", "!=", " in ", " notin ", " exists", "!"];
+    let values = select(vec!["", "7", "1.5", "Running", "100m", "x", "true"]);
+    let requirement = (known_path(), select(operators.to_vec()), values).prop_map(
+        |(path, operator, value)| match operator {
+            " in " | " notin " => format!("{path}{operator}({value},Running)"),
+            " exists" => format!("{path} exists"),
+            "!" => format!("!{path}"),
+            _ => format!("{path}{operator}{value}"),
+        },
+    );
+    histories(&(known_object(), vec(requirement, 1..4)), |(json, requirements)| {
+        let selector = requirements.join(",");
+        let filter = FieldFilter::new(FieldSelector::parse_extended(&selector).unwrap());
+        let packed = Packed::of(json.clone());
+        assert_eq!(filter.matches(&key(), &packed), filter.matches(&key(), &json), "{selector}: {json}");
+    });
+}
+
+#[test]
+fn objects_are_in_the_same_order_whichever_of_them_are_packed() {
+    let objects = vec((known_object(), any::<bool>()), 0..12);
+    let paths = vec((known_path(), any::<bool>()), 1..4);
+    histories(&(objects, paths), |(objects, paths)| {
+        let sign = |descending: bool| if descending { "-" } else { "" };
+        let listed: Vec<String> = paths.iter().map(|(path, down)| format!("{}{path}", sign(*down))).collect();
+        let order = Order::parse(&listed.join(",")).unwrap();
+        // Equal texts can be told apart.
+        let numbered = |at: usize, json: &str| match json.strip_prefix("{}") {
+            Some(_) => format!("{{\"at\":{at}}}"),
+            None => format!("{{\"at\":{at},{}", &json[1..]),
+        };
+        let texts: Vec<String> =
+            objects.iter().enumerate().map(|(at, (json, _))| numbered(at, json)).collect();
+        let mut sorted = texts.clone();
+        order.sort(&mut sorted);
+        let mixed = texts.into_iter().zip(&objects).map(|(text, (_, is_packed))| match is_packed {
+            true => Either::Packed(Packed::of(text)),
+            false => Either::Plain(text),
+        });
+        let mut mixed: Vec<Either> = mixed.collect();
+        order.sort(&mut mixed);
+        let mixed: Vec<String> = mixed.iter().map(|one| one.with_json(str::to_owned)).collect();
+        assert_eq!(mixed, sorted);
+    });
+}
+
+enum Either {
+    Plain(String),
+    Packed(Packed),
+}
+
+impl Readable for Either {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Plain(json) => Some(json),
+            Self::Packed(_) => None,
+        }
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Packed(packed) => packed.beside(),
+        }
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        match self {
+            Self::Plain(json) => read(json),
+            Self::Packed(packed) => packed.with_json(read),
+        }
+    }
 }
 
 #[test]
@@ -189,7 +330,7 @@ fn what_is_not_json_is_read_as_far_as_it_goes() {
         let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap();
         let filter = FieldFilter::new(FieldSelector::new([requirement]));
         for text in [&text[..at], &text[at..]] {
-            filter.matches(&key(), text);
+            filter.matches(&key(), &text);
             projected(path.as_str(), text);
         }
         text.insert(at, odd);
@@ -218,4 +359,24 @@ fn neither_a_deep_object_nor_a_long_path_needs_a_deep_stack() {
         }
     };
     thread::Builder::new().stack_size(64 * 1024).spawn(read).unwrap().join().unwrap();
+}
+
+impl Readable for &str {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        read(self)
+    }
+}
+
+impl Readable for String {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
+        read(self)
+    }
 }

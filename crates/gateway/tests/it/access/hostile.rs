@@ -15,7 +15,7 @@ use axum::{Router, body::Body};
 use flate2::read::GzDecoder;
 use http::{HeaderValue, Request, Response, Version};
 use http_body_util::BodyExt;
-use informer_gateway::{Auth, Gateway};
+use informer_gateway::{Auth, Gateway, Packing};
 use informer_testing::{number, seed};
 use rand::RngExt;
 use tokio::{
@@ -101,8 +101,10 @@ impl Trial {
     fn new(seed: u64, prepare: fn(&mut World)) -> Self {
         let mut world = World::new(seed);
         prepare(&mut world);
-        let gateway =
-            Gateway::builder(world.cluster.client()).auth(Auth::Kubernetes).build().expect("a gateway");
+        // Every other gateway keeps packed what it can.
+        let packing = if seed.is_multiple_of(2) { Packing::Always } else { Packing::Never };
+        let builder = Gateway::builder(world.cluster.client()).auth(Auth::Kubernetes).packing(packing);
+        let gateway = builder.build().expect("a gateway");
         let router = gateway.router(SocketAddr::from(ADDRESS)).expect("a router");
         let (tell, heard) = mpsc::unbounded_channel();
         let (loot, open) = (Loot::default(), Vec::new());
