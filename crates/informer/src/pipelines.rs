@@ -123,7 +123,8 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, PipelineBatch<K>)>> {
         while let Poll::Ready(Some(ended)) = self.reflectors.poll_join_next(context) {
             if let Ok((pipeline, Some(message))) = ended {
-                self.monitor.phase(pipeline, Phase::Waiting, &self.monitor.version(pipeline), 0);
+                let version = self.monitor.version(pipeline);
+                self.monitor.phase(pipeline, Phase::Waiting, &version, 0, Instant::now());
                 self.monitor.problem(pipeline, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
                 self.reflect(pipeline, AFTER_PANIC);
             }
