@@ -50,9 +50,9 @@ struct State {
 }
 
 impl State {
-    fn saw(&mut self, version: &ResourceVersion) {
+    fn saw(&mut self, version: &ResourceVersion, now: Instant) {
         if self.server.as_ref().is_none_or(|(known, _)| version >= known) {
-            self.server = Some((version.clone(), Instant::now()));
+            self.server = Some((version.clone(), now));
         }
     }
 }
@@ -243,24 +243,31 @@ impl Monitor {
         }
     }
 
-    /// Notes what a pipeline is doing, the version that it has reached, and how much it has of a list in the making.
-    pub(crate) fn phase(&self, pipeline: usize, phase: Phase, version: &ResourceVersion, received: usize) {
+    /// Notes what a pipeline is doing now, the version that it has reached, and how much it has of a list in the making.
+    pub(crate) fn phase(
+        &self,
+        pipeline: usize,
+        phase: Phase,
+        version: &ResourceVersion,
+        received: usize,
+        now: Instant,
+    ) {
         let mut state = self.lock();
         let Some(pipeline) = state.pipelines.get_mut(&pipeline) else { return };
         if pipeline.phase != phase {
-            (pipeline.phase, pipeline.since) = (phase, Instant::now());
+            (pipeline.phase, pipeline.since) = (phase, now);
             tracing::debug!(informer = self.name, source = pipeline.description, ?phase, "goes on");
         }
         pipeline.received = received;
         if pipeline.version != *version {
             pipeline.version = version.clone();
-            state.saw(version);
+            state.saw(version, now);
         }
     }
 
     /// Notes which version the server has.
     pub(crate) fn saw(&self, version: &ResourceVersion) {
-        self.lock().saw(version);
+        self.lock().saw(version, Instant::now());
     }
 
     /// How long ago any pipeline heard that the server has this version or a later one, if none has heard since that it went

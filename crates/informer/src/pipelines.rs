@@ -249,7 +249,7 @@ impl<K: Send + Sync + 'static> Pipelines<K> {
             self.reflecting.remove(&id);
             let pipeline = self.running.iter().position(|pipeline| pipeline.id == id);
             if let (Some(message), Some(pipeline)) = (panic, pipeline) {
-                self.monitor.phase(id, Phase::Waiting, &self.monitor.version(id), 0);
+                self.monitor.phase(id, Phase::Waiting, &self.monitor.version(id), 0, Instant::now());
                 self.monitor.problem(id, Problem::Panicked(message), Remedy::Relist(AFTER_PANIC));
                 self.reflect(pipeline, AFTER_PANIC);
             }

@@ -56,7 +56,7 @@ impl ObjectKey {
     /// API writes it so.
     pub fn new(namespace: Option<&str>, name: &str) -> Result<Self, KeyError> {
         match namespace.filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => Self::checked(&format!("{namespace}/{name}"), Some(namespace.len())),
+            Some(namespace) => Self::checked(&[namespace, "/", name].concat(), Some(namespace.len())),
             None => Self::checked(name, None),
         }
     }

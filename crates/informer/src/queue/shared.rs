@@ -27,6 +27,8 @@ struct State<Q> {
     queue: Q,
     in_flight: bool,
     closed: bool,
+    /// How many are adding what belongs together: who waits is woken when they are done.
+    adding: usize,
     /// Tasks that wait for a batch, or for there to be none. All are woken whenever there may be one.
     waiting: Vec<Waker>,
 }
@@ -47,7 +49,7 @@ pub struct Closed;
 impl<K, Q: Queue<K>> SharedQueue<K, Q> {
     /// Shares a queue.
     pub fn new(queue: Q) -> Self {
-        let state = State { queue, in_flight: false, closed: false, waiting: Vec::new() };
+        let state = State { queue, in_flight: false, closed: false, adding: 0, waiting: Vec::new() };
         Self { state: Arc::new(Mutex::new(state)), objects: PhantomData }
     }
 
@@ -145,8 +147,17 @@ impl<K, Q: Queue<K>> SharedQueue<K, Q> {
             return Err(Closed);
         }
         push(&mut state.queue);
-        wake_all(state);
+        if state.adding == 0 {
+            wake_all(state);
+        }
         Ok(())
+    }
+
+    /// Until the answer is dropped, what is put in wakes nobody: who waits for a batch then finds all of it, instead of
+    /// being woken for the first.
+    pub(crate) fn adding(&self) -> Adding<K, Q> {
+        self.lock().adding += 1;
+        Adding(self.clone())
     }
 
     fn finish(&self, retry: Vec<Delta<K>>) {
@@ -177,6 +188,19 @@ fn wake_all<Q>(mut state: MutexGuard<'_, State<Q>>) {
 impl<K, Q> Clone for SharedQueue<K, Q> {
     fn clone(&self) -> Self {
         Self { state: Arc::clone(&self.state), objects: PhantomData }
+    }
+}
+
+/// See [`SharedQueue::adding`].
+pub(crate) struct Adding<K, Q: Queue<K>>(SharedQueue<K, Q>);
+
+impl<K, Q: Queue<K>> Drop for Adding<K, Q> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.adding -= 1;
+        if state.adding == 0 {
+            wake_all(state);
+        }
     }
 }
 

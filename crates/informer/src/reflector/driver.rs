@@ -29,8 +29,11 @@ use crate::{
     until,
 };
 
-/// How many objects of a list, or events of a watch, are taken before anybody else may run.
-const IN_A_ROW: usize = 256;
+/// For how long objects of a list, or events of a watch, are taken before anybody else may run: one may take a
+/// microsecond or a millisecond.
+const SLICE: Duration = Duration::from_millis(2);
+/// And how many at most, whatever the clock says.
+const IN_A_ROW: usize = 1_024;
 /// A watch that has been open for this long has got over the last problem: one that closes at once does not.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -168,8 +171,9 @@ where
                     next(&mut self.io, &mut self.list, self.transform.as_ref(), self.cache.as_ref())
                 ).catch_unwind() => heard.unwrap_or_else(panicked),
             };
-            self.handle(input, payload);
-            // What has arrived together is taken together.
+            // What has arrived together is taken together, and handed on together.
+            let adding = self.queue.adding();
+            let began = self.handle(input, payload);
             for _ in 0..IN_A_ROW {
                 let (Io::Watching(stream), None) = (&mut self.io, &self.late) else { break };
                 if stop.is_cancelled() {
@@ -181,8 +185,11 @@ where
                     Ok(None) => break,
                     Err(panic) => panicked(panic),
                 };
-                self.handle(input, payload);
+                if self.handle(input, payload) >= began + SLICE {
+                    break;
+                }
             }
+            drop(adding);
             if let Some((payload, reached)) = self.late.take() {
                 stop.run_until_cancelled(self.apply_late(payload, reached)).await;
             }
@@ -197,14 +204,16 @@ where
         [machine, settled].into_iter().flatten().min()
     }
 
-    fn handle(&mut self, input: Input, payload: Payload<K>) {
-        if input == Input::Timer && self.opened.is_some_and(|opened| opened.elapsed() >= SETTLED) {
+    /// Answers when that was.
+    fn handle(&mut self, input: Input, payload: Payload<K>) -> Instant {
+        let now = Instant::now();
+        if input == Input::Timer && self.opened.is_some_and(|opened| now >= opened + SETTLED) {
             self.opened = None;
             self.monitor.recovered(self.pipeline);
         }
         match &input {
             Input::WatchOpened => {
-                self.opened = Some(Instant::now());
+                self.opened = Some(now);
                 self.monitor.measure(Measurement::WatchOpened);
             }
             Input::WatchClosed(_) => self.close(),
@@ -217,11 +226,12 @@ where
             _ => {}
         }
         let mut payload = payload;
-        for action in self.machine.handle(self.began.elapsed(), input) {
+        for action in self.machine.handle(now - self.began, input) {
             self.perform(action, &mut payload);
         }
         let (phase, version) = (self.machine.phase(), self.machine.last_version());
-        self.monitor.phase(self.pipeline, phase, version, self.list.len());
+        self.monitor.phase(self.pipeline, phase, version, self.list.len(), now);
+        now
     }
 
     fn perform(&mut self, action: Action, payload: &mut Payload<K>) {
@@ -498,7 +508,7 @@ async fn next<K>(
                     }
                 }
                 *objects += 1;
-                if began.elapsed() >= Duration::from_secs(1) {
+                if began.elapsed() >= SLICE {
                     break;
                 }
             }

@@ -66,7 +66,7 @@ pub(crate) async fn read_document(
     let mut document = None;
     while let Some(part) = poll_fn(|cx| answer.poll_part(cx)).await {
         match part? {
-            Part::Frame(frame) if document.is_none() => document = Some(frame),
+            Part::Frame if document.is_none() => document = Some(Bytes::copy_from_slice(answer.frame())),
             _ => return Err(SourceError::Malformed("it goes on after a JSON document".to_owned())),
         }
     }
@@ -94,10 +94,10 @@ enum State {
     Over,
 }
 
-/// A part of an answer.
+/// A part of an answer. The bytes of a message are where [`Answer::frame`] shows them, until the next part is asked for.
 pub(crate) enum Part {
-    Frame(Bytes),
-    Envelope(Bytes),
+    Frame,
+    Envelope,
     Skipped { beginning: Bytes, reason: Box<FrameError> },
 }
 
@@ -107,19 +107,20 @@ impl Answer {
         self.codec
     }
 
+    /// The message that came last.
+    pub(crate) fn frame(&self) -> &[u8] {
+        self.decoder.frame()
+    }
+
     /// The next part. Nothing comes after an error.
     pub(crate) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Part, SourceError>>> {
         loop {
-            let frame = match self.state {
-                State::Open => self.decoder.next_frame(),
-                State::Ended => self.decoder.finish(),
-                State::Over => return Poll::Ready(None),
-            };
-            match frame {
-                Ok(Some(frame)) if self.decoder.is_envelope() => {
-                    return Poll::Ready(Some(Ok(Part::Envelope(frame))));
-                }
-                Ok(Some(frame)) => return Poll::Ready(Some(Ok(Part::Frame(frame)))),
+            if self.state == State::Over {
+                return Poll::Ready(None);
+            }
+            match self.decoder.advance(self.state == State::Ended) {
+                Ok(true) if self.decoder.is_envelope() => return Poll::Ready(Some(Ok(Part::Envelope))),
+                Ok(true) => return Poll::Ready(Some(Ok(Part::Frame))),
                 Err(FrameError::Skipped { beginning, reason }) => {
                     return Poll::Ready(Some(Ok(Part::Skipped { beginning, reason })));
                 }
@@ -127,8 +128,8 @@ impl Answer {
                     let error = self.unreadable(&error);
                     return Poll::Ready(Some(Err(self.fail(error))));
                 }
-                Ok(None) if self.state == State::Ended => self.state = State::Over,
-                Ok(None) => match ready!(self.body.poll_next_unpin(cx)) {
+                Ok(false) if self.state == State::Ended => self.state = State::Over,
+                Ok(false) => match ready!(self.body.poll_next_unpin(cx)) {
                     Some(Ok(chunk)) => {
                         self.keep_beginning(&chunk);
                         self.decoder.push(chunk);

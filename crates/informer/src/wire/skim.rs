@@ -52,16 +52,15 @@ pub(super) enum LabelsOnWire<'a> {
 impl LabelsOnWire<'_> {
     /// What is no map of texts is an error of the type that is decoded, if it looks at labels at all.
     pub(super) fn read(&self) -> Labels {
-        let labels = match self {
+        match self {
             Self::None => Labels::default(),
-            Self::Pairs(pairs) => pairs.iter().copied().collect(),
+            Self::Pairs(pairs) => shared(pairs),
             Self::Json(json) => serde_json::from_slice::<Option<BTreeMap<Cow<'_, str>, Cow<'_, str>>>>(json)
                 .ok()
                 .flatten()
-                .map(|map| map.into_iter().collect())
+                .map(|map| shared(&map.iter().map(|(key, value)| (&**key, &**value)).collect::<Vec<_>>()))
                 .unwrap_or_default(),
-        };
-        shared(labels)
+        }
     }
 }
 
@@ -70,17 +69,20 @@ thread_local! {
     static RECENT: RefCell<Vec<Labels>> = RefCell::new(vec![Labels::default(); 256]);
 }
 
-/// The same labels, in one text with those of an object that came shortly before, if these were the same.
-fn shared(labels: Labels) -> Labels {
+/// These labels, in one text with those of an object that came shortly before, if these were the same. Servers write them
+/// sorted, so that finding the same ones allocates nothing.
+fn shared(pairs: &[(&str, &str)]) -> Labels {
     RECENT.with_borrow_mut(|recent| {
-        let slot = HASHES.hash_one(&labels) as usize % recent.len();
+        let slot = HASHES.hash_one(pairs) as usize % recent.len();
         match recent.get_mut(slot) {
-            Some(same) if *same == labels => same.clone(),
-            Some(other) => {
-                other.clone_from(&labels);
-                labels
+            Some(same) if same.iter().map(|label| (label.key(), label.value())).eq(pairs.iter().copied()) => {
+                same.clone()
             }
-            None => labels,
+            Some(other) => {
+                other.clone_from(&pairs.iter().copied().collect());
+                other.clone()
+            }
+            None => pairs.iter().copied().collect(),
         }
     })
 }

@@ -81,6 +81,25 @@ fn c15_closing_wakes_whoever_waits() {
 }
 
 #[test]
+fn c15_what_is_added_together_wakes_whoever_waits_when_it_is_all_there() {
+    check(|| {
+        let queue: Queue = SharedQueue::new(InOrderFifo::new());
+        let consumer = thread::spawn({
+            let queue = queue.clone();
+            move || {
+                block_on(async {
+                    while queue.pop(256).await.is_some_and(|batch| !show_deltas(&batch).contains("~a@2")) {}
+                });
+            }
+        });
+        let adding = queue.adding();
+        (1..=2).for_each(|version| queue.updated(mk("a", version)).unwrap());
+        drop(adding);
+        consumer.join().unwrap();
+    });
+}
+
+#[test]
 fn a_batch_that_fails_comes_again_before_anything_else() {
     check(|| {
         let queue: Queue = SharedQueue::new(InOrderFifo::new());

@@ -3,9 +3,8 @@
 //! In go the chunks of a response body, cut anywhere and perhaps compressed; out come the complete messages,
 //! one by one. What a message means is not looked at here.
 //!
-//! Memory: every frame is an allocation of its own and of its exact size. Each byte is copied once, from the
-//! chunk into its frame, so a frame that is kept keeps no read buffer alive, and a frame that came in pieces
-//! is handed over without a second copy.
+//! Memory: a decoder has one buffer, which it uses again for every frame that came in pieces; a frame that came in one
+//! is read where it lies. So reading a frame costs no allocation, and who keeps one copies it.
 
 mod error;
 mod gzip;
@@ -14,7 +13,7 @@ mod length;
 mod list;
 mod protobuf_list;
 
-use std::{collections::VecDeque, fmt, mem};
+use std::{collections::VecDeque, fmt, mem, ops::Range};
 
 use bytes::{Buf, Bytes};
 
@@ -30,6 +29,8 @@ pub const DEFAULT_FRAME_LIMIT: usize = 16 << 20;
 
 /// How much is kept of a message that is skipped for its size.
 const BEGINNING: usize = 64 << 10;
+/// The longest buffer that is kept for the next message.
+const KEPT_BUFFER: usize = 64 << 10;
 
 /// How the messages of a stream follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,8 @@ pub enum Framing {
 ///
 /// When [`next_frame`](Self::next_frame) is called until it answers `None` before the next
 /// [`push`](Self::push), the decoder holds at most the limit and one chunk, and with gzip one step of 16 KiB.
-/// A frame is an allocation of its own: keeping it keeps nothing else alive.
+/// The frame that it answers is an allocation of its own: keeping it keeps nothing else alive.
+/// [`advance`](Self::advance) and [`frame`](Self::frame) show the same frames where they lie, without a copy.
 ///
 /// A decoder that failed stays failed: every later call answers the same error.
 ///
@@ -83,8 +85,10 @@ pub struct FrameDecoder {
     skipping: bool,
     gzip: Option<Gunzip>,
     input: Input,
-    /// What earlier chunks brought of the frame that is not complete.
+    /// What earlier chunks brought of the frame that is not complete; and a complete one that came in pieces, until the
+    /// next is asked for.
     partial: Vec<u8>,
+    found: Found,
     /// How many bytes of that frame came and are not held, because it will be skipped.
     dropped: usize,
     /// Why it will be skipped.
@@ -112,6 +116,7 @@ impl FrameDecoder {
             gzip: None,
             input: Input::default(),
             partial: Vec::new(),
+            found: Found::Nothing,
             dropped: 0,
             unfit: None,
             envelope: false,
@@ -157,15 +162,54 @@ impl FrameDecoder {
         }
     }
 
+    /// Goes on to the next message, which [`frame`](Self::frame) then shows; `false` when more bytes are needed for it.
+    ///
+    /// When the stream has `ended`, `false` means that it ended well, between two messages, and what only the end
+    /// completes is a message too. To be called until then. A message, a list or a gzip member of which only a part came is
+    /// an error.
+    ///
+    /// ```
+    /// use informer_model::{FrameDecoder, Framing};
+    ///
+    /// let mut decoder = FrameDecoder::new(Framing::Json);
+    /// decoder.push("{} 12");
+    /// assert!(decoder.advance(false)? && decoder.frame() == b"{}");
+    /// assert!(!decoder.advance(false)?, "the number may go on");
+    /// assert!(decoder.advance(true)? && decoder.frame() == b"12");
+    /// assert!(!decoder.advance(true)?);
+    /// # Ok::<(), informer_model::FrameError>(())
+    /// ```
+    pub fn advance(&mut self, ended: bool) -> Result<bool, FrameError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        self.release();
+        let outcome = match self.read() {
+            Ok(false) if ended => self.end(),
+            outcome => outcome,
+        };
+        match outcome {
+            Err(failure) if !matches!(failure, FrameError::Skipped { .. }) => Err(self.fail(failure)),
+            outcome => outcome,
+        }
+    }
+
+    /// The message that [`advance`](Self::advance) has found; empty when it has found none.
+    pub fn frame(&self) -> &[u8] {
+        match &self.found {
+            Found::Nothing => &[],
+            Found::Partial => &self.partial,
+            Found::Piece { frame, .. } => {
+                let piece = self.gzip.as_ref().map_or_else(|| self.input.front(), Gunzip::plain);
+                piece.get(frame.clone()).unwrap_or_default()
+            }
+        }
+    }
+
     /// The next message, or `None` when more bytes are needed for it.
     pub fn next_frame(&mut self) -> Result<Option<Bytes>, FrameError> {
-        match &self.failure {
-            Some(failure) => Err(failure.clone()),
-            None => match self.read() {
-                Err(failure) if !matches!(failure, FrameError::Skipped { .. }) => Err(self.fail(failure)),
-                outcome => outcome,
-            },
-        }
+        let found = self.advance(false)?;
+        Ok(self.take(found))
     }
 
     /// Whether the message that came last is the envelope of a list.
@@ -179,31 +223,8 @@ impl FrameDecoder {
     /// A number that only the end of the stream completes comes from here. A message, a list or a gzip member of
     /// which only a part came is an error.
     pub fn finish(&mut self) -> Result<Option<Bytes>, FrameError> {
-        if let Some(frame) = self.next_frame()? {
-            return Ok(Some(frame));
-        }
-        let cut_member = self.gzip.as_ref().and_then(Gunzip::cut_member);
-        if cut_member.is_none() && self.scanner.ends_here() {
-            return Ok(Some(mem::take(&mut self.partial).into_boxed_slice().into()));
-        }
-        if cut_member.is_none()
-            && let Scanner::ProtobufList(list) = &mut self.scanner
-            && let Some(envelope) = list.last()
-        {
-            self.envelope = true;
-            return Ok(Some(envelope.into()));
-        }
-        if let Some(offset) = self.scanner.unfinished_list() {
-            let pending = usize::try_from(self.offset - offset).unwrap_or(usize::MAX);
-            return Err(self.fail(FrameError::Truncated { offset, pending }));
-        }
-        match self.scanner.prefix() + self.partial.len() + self.dropped {
-            0 => cut_member.map_or(Ok(None), |cut| Err(self.fail(cut))),
-            pending => {
-                let offset = self.offset - pending as u64;
-                Err(self.fail(FrameError::Truncated { offset, pending }))
-            }
-        }
+        let found = self.advance(true)?;
+        Ok(self.take(found))
     }
 
     /// How many bytes are held: those not yet read, and those of a message that is not complete.
@@ -212,14 +233,65 @@ impl FrameDecoder {
         self.input.len + plain + self.partial.len() + self.scanner.held()
     }
 
-    fn read(&mut self) -> Result<Option<Bytes>, FrameError> {
+    /// A copy of the message that was found, of its exact size.
+    fn take(&mut self, found: bool) -> Option<Bytes> {
+        let frame = found.then(|| Bytes::copy_from_slice(self.frame()));
+        self.release();
+        frame
+    }
+
+    /// Goes past the message that was found.
+    fn release(&mut self) {
+        match mem::take(&mut self.found) {
+            Found::Nothing => {}
+            Found::Partial if self.partial.capacity() > KEPT_BUFFER => self.partial = Vec::new(),
+            Found::Partial => self.partial.clear(),
+            Found::Piece { passed, .. } => self.pass(passed),
+        }
+    }
+
+    fn pass(&mut self, count: usize) {
+        match &mut self.gzip {
+            None => self.input.advance(count),
+            Some(gzip) => gzip.advance(count),
+        }
+    }
+
+    /// What only the end of the stream completes.
+    fn end(&mut self) -> Result<bool, FrameError> {
+        let cut_member = self.gzip.as_ref().and_then(Gunzip::cut_member);
+        if cut_member.is_none() && self.scanner.ends_here() {
+            self.found = Found::Partial;
+            return Ok(true);
+        }
+        if cut_member.is_none()
+            && let Scanner::ProtobufList(list) = &mut self.scanner
+            && let Some(envelope) = list.last()
+        {
+            (self.envelope, self.partial, self.found) = (true, envelope, Found::Partial);
+            return Ok(true);
+        }
+        if let Some(offset) = self.scanner.unfinished_list() {
+            let pending = usize::try_from(self.offset - offset).unwrap_or(usize::MAX);
+            return Err(FrameError::Truncated { offset, pending });
+        }
+        match self.scanner.prefix() + self.partial.len() + self.dropped {
+            0 => cut_member.map_or(Ok(false), Err),
+            pending => {
+                let offset = self.offset - pending as u64;
+                Err(FrameError::Truncated { offset, pending })
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<bool, FrameError> {
         loop {
             let piece = match &mut self.gzip {
                 None => self.input.front(),
                 Some(gzip) => gzip.fill(&mut self.input)?,
             };
             if piece.is_empty() {
-                return Ok(None);
+                return Ok(false);
             }
             // One byte more than there is room for tells a frame that ends at the limit from one that does
             // not, and lets every cut of a stream fail with the same error.
@@ -231,7 +303,7 @@ impl FrameDecoder {
             if self.unfit.is_none() && take > 0 {
                 self.unfit = self.scanner.too_deep();
             }
-            let mut part = &piece[skip..skip + take];
+            let mut part = skip..skip + take;
             if self.dropped > 0 || self.partial.len() + take > self.limit {
                 let offset = self.offset + skip as u64 - self.partial.len() as u64;
                 let too_large = FrameError::TooLarge { offset, limit: self.limit, announced: None };
@@ -241,30 +313,30 @@ impl FrameDecoder {
                 self.unfit.get_or_insert(too_large);
                 let came = self.partial.len() + take;
                 self.partial.truncate(BEGINNING.min(self.limit));
-                part = &part[..take.min(BEGINNING.min(self.limit) - self.partial.len())];
+                part.end = skip + take.min(BEGINNING.min(self.limit) - self.partial.len());
                 self.dropped += came - self.partial.len() - part.len();
             }
+            let passed = skip + take;
+            self.offset += passed as u64;
             let envelope = self.scanner.envelope();
             self.envelope = envelope.is_some();
-            let frame = if let Some(envelope) = envelope {
-                Some(envelope.into_boxed_slice().into())
-            } else if end && self.partial.is_empty() {
-                Some(Bytes::copy_from_slice(part))
+            if end && self.partial.is_empty() && envelope.is_none() {
+                self.found = Found::Piece { frame: part, passed };
             } else {
-                append(&mut self.partial, part, self.limit);
-                end.then(|| mem::take(&mut self.partial).into_boxed_slice().into())
-            };
-            match &mut self.gzip {
-                None => self.input.advance(skip + take),
-                Some(gzip) => gzip.advance(skip + take),
+                match envelope {
+                    Some(envelope) => (self.partial, self.found) = (envelope, Found::Partial),
+                    None => {
+                        append(&mut self.partial, &piece[part], self.limit);
+                        self.found = if end { Found::Partial } else { Found::Nothing };
+                    }
+                }
+                self.pass(passed);
             }
-            self.offset += (skip + take) as u64;
-            if let Some(frame) = frame {
+            if !matches!(self.found, Found::Nothing) {
                 self.dropped = 0;
-                return match self.unfit.take() {
-                    None => Ok(Some(frame)),
-                    Some(reason) => Err(FrameError::Skipped { beginning: frame, reason: reason.into() }),
-                };
+                let Some(reason) = self.unfit.take() else { return Ok(true) };
+                let beginning = self.take(true).unwrap_or_default();
+                return Err(FrameError::Skipped { beginning, reason: reason.into() });
             }
         }
     }
@@ -273,6 +345,7 @@ impl FrameDecoder {
     fn fail(&mut self, failure: FrameError) -> FrameError {
         self.failure = Some(failure.clone());
         (self.input, self.partial, self.gzip) = (Input::default(), Vec::new(), None);
+        self.found = Found::Nothing;
         match &mut self.scanner {
             Scanner::List(list) => *list = ListScanner::default(),
             Scanner::ProtobufList(list) => *list = ProtobufListScanner::default(),
@@ -292,6 +365,17 @@ impl fmt::Debug for FrameDecoder {
             .field("failure", &self.failure)
             .finish_non_exhaustive()
     }
+}
+
+/// Where the message lies that was found.
+#[derive(Default)]
+enum Found {
+    #[default]
+    Nothing,
+    /// There, in the piece that is read, of which so many bytes are behind it then.
+    Piece { frame: Range<usize>, passed: usize },
+    /// It is what came in pieces.
+    Partial,
 }
 
 /// Grows by doubling, but not past the limit.

@@ -1,6 +1,6 @@
 //! Bytes and times as JSON texts.
 
-use std::fmt::Write;
+use std::ops::Range;
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
@@ -26,13 +26,24 @@ pub(super) fn rfc3339(seconds: i64, micros: Option<i64>) -> Option<String> {
         return None;
     }
     let second = seconds.rem_euclid(SECONDS_OF_DAY);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let mut text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    if let Some(micros) = micros {
-        write!(text, ".{micros:06}").ok()?;
-    }
-    text.push('Z');
-    Some(text)
+    // Digit by digit, because an object has a dozen times and `format!` takes ten times as long.
+    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    let mut put = |at: Range<usize>, mut number: i64| {
+        for digit in text[at].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    };
+    put(0..4, year);
+    put(5..7, month);
+    put(8..10, day);
+    put(11..13, second / 3600);
+    put(14..16, second / 60 % 60);
+    put(17..19, second % 60);
+    put(20..26, micros.unwrap_or_default());
+    let length = if micros.is_some() { text.len() } else { 20 };
+    text[length - 1] = b'Z';
+    String::from_utf8(text[..length].into()).ok()
 }
 
 /// The bytes of standard base64 with padding; Go passes over the ends of lines.

@@ -24,7 +24,12 @@ impl Reading {
         Self { answer, page_end: None }
     }
 
-    fn frame<'a>(&self, bytes: &'a [u8]) -> Frame<'a> {
+    /// The message that came last.
+    fn frame(&self) -> Frame<'_> {
+        self.of(self.answer.frame())
+    }
+
+    fn of<'a>(&self, bytes: &'a [u8]) -> Frame<'a> {
         Frame { codec: self.answer.codec(), bytes }
     }
 
@@ -36,11 +41,11 @@ impl Reading {
     ) -> Poll<Option<Result<ListItem<K>, SourceError>>> {
         loop {
             return Poll::Ready(match ready!(self.answer.poll_part(cx)) {
-                Some(Ok(Part::Frame(frame))) => Some(Ok(wire.list_item(self.frame(&frame)))),
+                Some(Ok(Part::Frame)) => Some(Ok(wire.list_item(self.frame()))),
                 Some(Ok(Part::Skipped { beginning, reason })) => {
-                    Some(Ok(wire.skipped_item(self.frame(&beginning), &reason)))
+                    Some(Ok(wire.skipped_item(self.of(&beginning), &reason)))
                 }
-                Some(Ok(Part::Envelope(envelope))) => match wire.page_end(self.frame(&envelope)) {
+                Some(Ok(Part::Envelope)) => match wire.page_end(self.frame()) {
                     Ok(page_end) => {
                         self.page_end = Some(page_end);
                         continue;
@@ -63,11 +68,11 @@ impl Reading {
         wire: &Wire<K>,
     ) -> Poll<Option<Result<WatchItem<K>, SourceError>>> {
         Poll::Ready(ready!(self.answer.poll_part(cx)).map(|part| match part? {
-            Part::Frame(frame) | Part::Envelope(frame) => {
-                wire.watch_item(self.frame(&frame)).map_err(|error| self.answer.fail(error))
+            Part::Frame | Part::Envelope => {
+                wire.watch_item(self.frame()).map_err(|error| self.answer.fail(error))
             }
             Part::Skipped { beginning, reason } => {
-                wire.skipped_event(self.frame(&beginning), &reason).map_err(|error| self.answer.fail(error))
+                wire.skipped_event(self.of(&beginning), &reason).map_err(|error| self.answer.fail(error))
             }
         }))
     }
