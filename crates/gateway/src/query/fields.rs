@@ -2,7 +2,10 @@
 
 use informer_model::{FieldRequirement, FieldSelector, ObjectKey};
 
-use super::reader::{Paths, Readable, with_value};
+use super::{
+    readable::Readable,
+    reader::{Paths, with_value},
+};
 use crate::cache::beside::Slot;
 
 const NAME: &str = "metadata.name";

@@ -6,6 +6,7 @@
 mod fields;
 mod order;
 mod projection;
+mod readable;
 mod reader;
 pub(crate) mod selection;
 

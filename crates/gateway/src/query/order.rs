@@ -11,7 +11,10 @@ use std::{
 use informer_model::{FieldPath, FieldValue};
 use informer_serving::Quantity;
 
-use super::reader::{PathListError, Paths, Readable, parse_list, unquoted, with_value};
+use super::{
+    readable::Readable,
+    reader::{PathListError, Paths, parse_list, unquoted, with_value},
+};
 use crate::cache::beside::{Beside, Slot};
 
 /// So many characters are kept of a text that had to be unpacked, and a hash of all of it; where they do not decide, it is

@@ -14,44 +14,13 @@ mod walk;
 
 use std::borrow::Cow;
 
-use informer::Object;
 use informer_model::FieldValue;
-
-use crate::cache::{Stored, beside::Beside};
 
 pub(crate) use paths::{PathListError, Paths};
 
 pub(super) use informer_serving::json::unquoted;
 pub(super) use paths::parse_list;
 pub(super) use walk::{Place, Visitor};
-
-/// What can be read: something with a JSON text.
-pub(crate) trait Readable {
-    /// The text, where it is at hand.
-    fn text(&self) -> Option<&str>;
-
-    /// What stands beside it, where it is not.
-    fn beside(&self) -> Option<&Beside> {
-        None
-    }
-
-    /// Shows the text.
-    fn with_json<R>(&self, read: impl FnMut(&str) -> R) -> R;
-}
-
-impl Readable for Object<Stored> {
-    fn text(&self) -> Option<&str> {
-        Stored::text(self)
-    }
-
-    fn beside(&self) -> Option<&Beside> {
-        Stored::beside(self)
-    }
-
-    fn with_json<R>(&self, read: impl FnMut(&str) -> R) -> R {
-        Stored::with_json(self, read)
-    }
-}
 
 impl Paths {
     /// For each path the first of its values that is wanted, as it stands in the text; a missing value is empty.

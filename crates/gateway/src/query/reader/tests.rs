@@ -7,8 +7,11 @@ use informer_testing::histories;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
-use super::Readable;
 use crate::cache::beside::Beside;
+use crate::query::readable::Readable;
+#[path = "../../../../../fuzz/reader_checks.rs"]
+mod reader_checks;
+
 use crate::query::{fields::FieldFilter, order::Order, projection::Projection};
 
 fn key() -> ObjectKey {
@@ -379,4 +382,41 @@ impl Readable for String {
     fn with_json<R>(&self, mut read: impl FnMut(&str) -> R) -> R {
         read(self)
     }
+}
+
+#[test]
+fn what_is_read_from_mutated_texts_is_what_their_objects_say() {
+    let pieces = [
+        "status.phase",
+        "=",
+        "!=",
+        " in (",
+        " notin (",
+        " exists",
+        "!",
+        ",",
+        "a",
+        "[*]",
+        "[0]",
+        "['",
+        "']",
+        "\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ":",
+        "\"a\":",
+        "null",
+        "true",
+        "1.50",
+        "-0",
+        "1e400",
+        "\\u0061",
+        "\\",
+        "\"phase\":\"Running\"",
+        " ",
+    ];
+    informer_testing::fuzz("reader", &pieces, 100_000, reader_checks::reader);
 }
