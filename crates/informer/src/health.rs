@@ -24,7 +24,8 @@ pub struct Health {
     pub bytes: Option<u64>,
     /// How many objects came that could not be used.
     pub quarantined: usize,
-    /// Why there is nothing to list at all, in words, if that is so: the kind is not served. That is a state and no trouble.
+    /// Why there is nothing to list at all, in words, if that is so: the kind is not served, or what there is to list is not
+    /// known yet. That is a state and no trouble.
     pub absent: Option<String>,
     /// Each source of it: one, unless it covers a list of namespaces.
     pub sources: Vec<SourceHealth>,

@@ -188,10 +188,12 @@ impl FactoryBuilder {
     /// [health](crate::Health::absent) and [`Lister::served`](crate::Lister::served) say why, and handlers have heard of deletions whose
     /// [`departure`](crate::Tombstone::departure) is the kind. When it comes, the same informer lists it.
     ///
-    /// Where the client may list and watch `customresourcedefinitions`, they tell; elsewhere the server is asked what it serves,
-    /// as often as said here (at least every second). Kinds of Kubernetes itself are taken to stay.
+    /// Where the client may list and watch `customresourcedefinitions`, they tell at once. Elsewhere the server is asked what it
+    /// serves, as often as said here (between a second and a year); until then the informer of a kind that has gone is in
+    /// trouble as any other. Kinds of Kubernetes itself are taken to stay.
     pub fn follow_kinds(mut self, ask_every: Duration) -> Self {
-        self.options.follow_kinds = Some(ask_every.max(Duration::from_secs(1)));
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        self.options.follow_kinds = Some(ask_every.clamp(Duration::from_secs(1), YEAR));
         self
     }
 

@@ -288,7 +288,7 @@ fn c45_an_informer_ends_with_its_definition_and_begins_with_it_again() {
     story(async {
         let server = mk_server(&[("shop", "a")]);
         let (client, asked) = counting(&server);
-        let factory = SharedInformerFactory::builder(client).follow_kinds(SOON).build().unwrap();
+        let factory = SharedInformerFactory::builder(client).follow_kinds(Duration::MAX).build().unwrap();
         let (sites, maps, heard) =
             (factory.informer_for::<Website>(), factory.informer_for::<ConfigMap>(), Heard::default());
         heard.listen(&sites);
