@@ -7,12 +7,13 @@ use informer_testing::histories;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
-use crate::cache::beside::Beside;
-use crate::query::readable::Readable;
+use crate::{
+    cache::beside::Beside,
+    query::{fields::FieldFilter, order::Order, projection::Projection, readable::Readable},
+};
+
 #[path = "../../../../../fuzz/reader_checks.rs"]
 mod reader_checks;
-
-use crate::query::{fields::FieldFilter, order::Order, projection::Projection};
 
 fn key() -> ObjectKey {
     "shop/web-0".parse().unwrap()
