@@ -187,6 +187,8 @@ mod tests {
             life: Life::Running,
             synced: true,
             objects: 0,
+            bytes: None,
+            absent: None,
             quarantined,
             sources: vec![source],
         }
