@@ -12,7 +12,7 @@ pub fn condition(type_: &str, is_so: bool, reason: &str, message: &str) -> Condi
         status: if is_so { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        last_transition_time: Time(Timestamp::default()),
         observed_generation: None,
     }
 }
@@ -31,7 +31,7 @@ pub fn condition(type_: &str, is_so: bool, reason: &str, message: &str) -> Condi
 /// ```
 pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
     let there = conditions.iter_mut().find(|condition| condition.type_ == new.type_);
-    let untimed = new.last_transition_time.0 == Timestamp::UNIX_EPOCH;
+    let untimed = new.last_transition_time.0 == Timestamp::default();
     match there {
         Some(there) => {
             if there.status == new.status {
@@ -56,7 +56,7 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> boo
 /// The API has times in whole seconds: what was written is then what is read.
 fn now() -> Time {
     let seconds = Timestamp::from_second(Timestamp::now().as_second());
-    Time(seconds.unwrap_or(Timestamp::UNIX_EPOCH))
+    Time(seconds.unwrap_or_default())
 }
 
 /// The condition of a type.
