@@ -195,7 +195,7 @@ async fn json_that_is_packed_is_shown_byte_for_byte_whatever_it_came_as() {
             let written = Packed::of_json(raw);
             let alone = Packed::alone(raw);
             assert!(alone.is_compressed() && alone.packed_bytes() < raw.json().len(), "{alone:?}");
-            for packed in [&**came, &written, &alone] {
+            for packed in [&*came, &written, &alone] {
                 assert_eq!(packed.with_json(str::to_owned).as_deref(), Ok(raw.json()));
                 assert_eq!(packed.with_metadata_json(str::to_owned).as_deref(), Ok(raw.metadata_json()));
                 assert_eq!(packed.json_bytes(), raw.json().len());
