@@ -304,4 +304,3 @@ impl<'de> MapAccess<'de> for Fields<'de, '_> {
             .map_err(|error| error.within(position, || format!("{}.{}", message.full_name(), field.name)))
     }
 }
-
