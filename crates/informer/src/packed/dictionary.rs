@@ -25,7 +25,7 @@ const LEVEL: i32 = 1;
 /// After how many objects of a kind a dictionary is trained, each time on one of so many: the first soon, the others on
 /// choices that are spread over more and more.
 const TRAININGS: [Training; 3] = [
-    Training { after: 128, one_of: 1 },
+    Training { after: 256, one_of: 1 },
     Training { after: 8_192, one_of: 16 },
     Training { after: 131_072, one_of: 256 },
 ];
