@@ -14,6 +14,7 @@ use super::{
 use crate::{
     Event,
     coverage::Coverage,
+    delta::Delta,
     metrics::{self, Levels, Measurement, Probe},
     monitor::Monitor,
     pipelines::{PipelineBatch, Pipelines, QUIET, Queues},
@@ -151,7 +152,12 @@ impl<K: Send + Sync + 'static> Controller<K> {
     fn apply(&mut self, pipeline: usize, mut batch: PipelineBatch<K>) {
         let taken = Instant::now();
         let deltas = batch.take();
-        let mut notices = Vec::with_capacity(deltas.len());
+        // A list is one delta, of which each object may be news.
+        let news = deltas.iter().map(|delta| match delta {
+            Delta::ReplacedAll(list) => list.objects.len(),
+            _ => 1,
+        });
+        let mut notices = Vec::with_capacity(news.sum());
         let (mut added, mut updated, mut deleted) = (0, 0, 0);
         self.writer.write(|batch| {
             self.pipelines.apply(pipeline, deltas, batch, |event, initial| {
