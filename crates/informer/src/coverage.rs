@@ -33,6 +33,8 @@ pub(crate) struct Coverage<K> {
     pub(crate) fixed: Vec<Arc<dyn ListWatch<K>>>,
     followed: Option<(watch::Receiver<Names>, SourceOf<K>)>,
     kind: Option<watch::Receiver<Presence>>,
+    /// Which resource of an API the sources that are made are of, where that is known before.
+    resource: Option<GroupVersionResource>,
 }
 
 /// Which of the sources of an informer one is. What was made of a definition is another one than what was made of its successor.
@@ -107,17 +109,23 @@ impl Wanted {
 
 impl<K> Clone for Coverage<K> {
     fn clone(&self) -> Self {
-        Self { fixed: self.fixed.clone(), followed: self.followed.clone(), kind: self.kind.clone() }
+        let Self { fixed, followed, kind, resource } = self;
+        let (fixed, followed) = (fixed.clone(), followed.clone());
+        Self { fixed, followed, kind: kind.clone(), resource: resource.clone() }
     }
 }
 
 impl<K: 'static> Coverage<K> {
     pub(crate) fn fixed(sources: Vec<Arc<dyn ListWatch<K>>>) -> Self {
-        Self { fixed: sources, followed: None, kind: None }
+        Self { fixed: sources, followed: None, kind: None, resource: None }
     }
 
-    pub(crate) fn following(namespaces: &Namespaces, source: SourceOf<K>) -> Self {
-        Self { fixed: Vec::new(), followed: Some((namespaces.follow(), source)), kind: None }
+    pub(crate) fn following(
+        namespaces: &Namespaces,
+        source: SourceOf<K>,
+        resource: Option<GroupVersionResource>,
+    ) -> Self {
+        Self { fixed: Vec::new(), followed: Some((namespaces.follow(), source)), kind: None, resource }
     }
 
     /// Covers something only while its kind is there.
@@ -142,10 +150,7 @@ impl<K: 'static> Coverage<K> {
 
     /// Which resource of an API all sources are of, where they say so.
     pub(crate) fn resource(&self) -> Option<GroupVersionResource> {
-        match &self.followed {
-            Some((_, source)) => source("default").resource(),
-            None => self.fixed.first()?.resource(),
-        }
+        self.resource.clone().or_else(|| self.fixed.first()?.resource())
     }
 
     pub(crate) fn follows_namespaces(&self) -> bool {

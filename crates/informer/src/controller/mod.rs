@@ -96,7 +96,7 @@ impl Action {
 pub enum OnError {
     /// It is tried again when the queue's limiter says so.
     Retry,
-    /// It is tried again after this time. That is no failure for the limiter. A zero, over and over, is stretched as for
+    /// It is tried again after this time. That is no failure for the limiter, and no warning in the log. A zero, over and over, is stretched as for
     /// [`Action::RequeueAfter`].
     RetryAfter(Duration),
     /// It is not tried again until something changes: trying would not help.

@@ -171,11 +171,15 @@ where
             return;
         }
         let (name, what) = (&self.name, if terminal { "it waits for a change" } else { "it is tried again" });
-        match panicked {
-            true => {
+        match (panicked, on_error) {
+            (true, _) => {
                 tracing::error!(controller = name, ?key, times, "reconciling panicked, {what}: {error}");
             }
-            false => {
+            // The policy expects it and knows when to look again.
+            (false, OnError::RetryAfter(_)) => {
+                tracing::debug!(controller = name, ?key, times, "reconciling failed, {what}: {error}");
+            }
+            (false, _) => {
                 tracing::warn!(controller = name, ?key, times, "reconciling failed, {what}: {error}");
             }
         }

@@ -255,7 +255,9 @@ impl Options {
         let mut coverage = match namespaces {
             None => Coverage::fixed(fixed.into_iter().map(|source| Arc::new(source) as _).collect()),
             Some(followed) => {
-                Coverage::following(followed, Arc::new(move |name| Arc::new(all.clone().in_namespace(name))))
+                let resource = all.resource();
+                let source = Arc::new(move |name: &str| Arc::new(all.clone().in_namespace(name)) as _);
+                Coverage::following(followed, source, resource)
             }
         };
         if let Some(presence) = presence {

@@ -165,7 +165,7 @@ impl<K: Send + Sync + 'static> SharedInformer<K> {
     ) -> SharedInformerBuilder<K> {
         let source: SourceOf<K> =
             Arc::new(move |name| Arc::new(Within { namespace: name.into(), source: source(name) }));
-        SharedInformerBuilder::covering(Coverage::following(namespaces, source))
+        SharedInformerBuilder::covering(Coverage::following(namespaces, source, None))
     }
 
     /// Runs until it is told to stop: first the reflectors end, then what they have brought is put into the
