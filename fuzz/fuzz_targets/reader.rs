@@ -4,7 +4,7 @@
 mod reader_checks;
 
 /// The reader itself, as the gateway compiles it.
-#[allow(dead_code, unreachable_pub, reason = "the target uses a part of it")]
+#[allow(dead_code, unused_imports, reason = "the target uses a part of it")]
 #[path = "."]
 mod query {
     #[path = "../../crates/gateway/src/query/reader/mod.rs"]
