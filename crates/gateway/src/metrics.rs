@@ -107,6 +107,15 @@ impl Collector for Objects {
                 ConstGauge::new(bytes as i64).encode(metric.encode_family(&labels)?)?;
             }
         }
+        let help = "Bytes of the last changes, by resource: objects as they are kept, and changes as they were written";
+        let name = "informer_gateway_change_bytes";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for collection in self.0.all() {
+            for (form, bytes) in collection.changes.bytes() {
+                let labels = [("resource", collection.path.as_str()), ("form", form)];
+                ConstGauge::new(bytes as i64).encode(metric.encode_family(&labels)?)?;
+            }
+        }
         Ok(())
     }
 }

@@ -253,6 +253,12 @@ impl Changes {
         Self { ring: Mutex::new(ring), next: watch::Sender::new(FIRST), replaced: Arc::default() }
     }
 
+    /// How many bytes are kept: of objects, and of changes as they were written for others.
+    pub(crate) fn bytes(&self) -> [(&'static str, usize); 2] {
+        let ring = self.ring();
+        [("objects", ring.bytes), ("written", ring.room.used())]
+    }
+
     /// From here on everything is kept, if nothing was said before. To be called when the cache is first complete, and
     /// before anybody reads it.
     pub(crate) fn begin(&self, version: &ResourceVersion) {

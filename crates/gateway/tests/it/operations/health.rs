@@ -8,6 +8,7 @@ use std::{
 
 use informer_apiserver::{Fault, Rule};
 use informer_model::{ResourceArg, Status};
+use serde_json::json;
 use tokio::join;
 
 use crate::support::*;
@@ -166,6 +167,25 @@ async fn who_asks_for_plain_text_gets_the_format_of_prometheus() {
         }
     }
     drop(stream);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_the_last_changes_take_is_told_by_resource() {
+    let stage = Stage::open(mk_demo(5)).await;
+    stage.get("/core/v1/pods").await.ok();
+    let taken = async || {
+        let (_, samples) = read_metrics(&open_metrics(&stage).await.text());
+        ["objects", "written"].map(|form| {
+            let name = format!("informer_gateway_change_bytes{{resource=\"core/v1/pods\",form=\"{form}\"}}");
+            *samples.get(&name).unwrap_or_else(|| panic!("{name} in {samples:?}"))
+        })
+    };
+    let before = taken().await;
+    stage.server.put(mk_pod("default", "new", json!({}))).expect("a pod");
+    stage.get(&format!("/core/v1/pods?minResourceVersion={}", stage.server.version())).await.ok();
+    let after = taken().await;
+    assert!(after[0] > before[0] && after[1] == before[1], "{before:?}, {after:?}: nobody was told of it");
     stage.close().await;
 }
 
