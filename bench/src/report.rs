@@ -122,7 +122,7 @@ fn explanation(table: Table, scale: &Scale, population: &Population) -> String {
             (client-go) or when it falls no more (Rust), peak the most there ever was. Bytes on the wire were counted in a run of their own. client-go asks for \
             protobuf and gzip and gets a stream, as ours do; kube-rs reads plain JSON. It runs with the system's allocator, as a program gets it by default; \
             one row has mimalloc, as ours have. \
-            Ours leave `managedFields` out. Typed: the whole `Pod` of k8s-openapi. Raw: its JSON, as the gateway keeps it. Packed: as it came, compressed. Projection: metadata and three fields; once with `Transform::drop_metadata`. \
+            Ours leave `managedFields` out. Typed: the whole `Pod` of k8s-openapi. Raw: its JSON, as the gateway keeps small resources. Packed: as it came, compressed. Projection: metadata and three fields; once with `Transform::drop_metadata`. \
             Metadata: asked for as such. Ours stream unless the row says pages."
             .to_owned(),
         Table::Watch => format!(
