@@ -30,8 +30,8 @@ use crate::{
     until,
 };
 
-/// How many deltas are applied in one step. More of them copy fewer leaves of the store for each, but with many handlers what the
-/// first has read is out of the caches before the last reads it: 1,024 cost 100 handlers four times as much.
+/// How many deltas are applied in one step. More of them copy fewer leaves of the store for each, but 1,024 cost 100 handlers four
+/// times as much, and reach the limit at which events are merged.
 const BATCH: usize = 256;
 /// After a reflector panicked, which only what a source says of itself can bring about, it begins anew so much later.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
