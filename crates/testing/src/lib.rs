@@ -1,11 +1,12 @@
 //! Test support of the workspace: random histories from a seed, fuzz targets, fixtures, deadlines.
 //!
 //! [`histories`] is how the property tests here run: many histories, a seed that is printed when one of
-//! them fails, and three environment variables:
+//! them fails, and four environment variables:
 //!
 //! - `INFORMER_SEED=N` replays the run of seed `N`, history by history;
 //! - `INFORMER_RUN_SEED=N` is the seed where no other is named, instead of a random one: CI says the same twice;
-//! - `INFORMER_HISTORIES=N` sets how many histories a run has (10,000 otherwise).
+//! - `INFORMER_HISTORIES=N` sets how many histories a run has (2,000 otherwise);
+//! - `INFORMER_RUN_HISTORIES=N` is that number where no other is named: CI has 10,000.
 //!
 //! [`fuzz`] runs a fuzz target the same way, without libFuzzer.
 //!
@@ -29,7 +30,7 @@ pub use fixtures::{custom_resource, widget, widgets};
 pub use fuzz::fuzz;
 
 /// How many histories a run has unless `INFORMER_HISTORIES` says otherwise.
-pub const DEFAULT_HISTORIES: u32 = 10_000;
+pub const DEFAULT_HISTORIES: u32 = 2_000;
 
 /// Checks a promise on many random histories, and on a failure shows the shortest one found and the seed.
 ///
@@ -41,7 +42,8 @@ where
     S::Value: Debug,
 {
     let seed = seed();
-    let cases = number("INFORMER_HISTORIES").map_or(DEFAULT_HISTORIES, |n| n.try_into().unwrap_or(u32::MAX));
+    let cases = number("INFORMER_HISTORIES").or_else(|| number("INFORMER_RUN_HISTORIES"));
+    let cases = cases.map_or(DEFAULT_HISTORIES, |n| n.try_into().unwrap_or(u32::MAX));
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
