@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -28,6 +31,9 @@ pub(crate) struct Monitor {
     /// What the whole informer is up to, for those who wait for a change of it.
     progress: watch::Sender<Progress>,
     state: Mutex<State>,
+    /// Whether `state` may have any trouble, or anything in quarantine. It is asked for every event, which then needs no lock;
+    /// who asks has noted what is amiss itself, so the order of other memory does not matter.
+    amiss: AtomicBool,
 }
 
 /// How far the informer has come.
@@ -50,6 +56,10 @@ struct State {
 }
 
 impl State {
+    fn is_amiss(&self) -> bool {
+        !self.quarantine.is_empty() || self.pipelines.values().any(|pipeline| pipeline.trouble.is_some())
+    }
+
     fn saw(&mut self, version: &ResourceVersion, now: Instant) {
         if self.server.as_ref().is_none_or(|(known, _)| version >= known) {
             self.server = Some((version.clone(), now));
@@ -118,6 +128,7 @@ impl Monitor {
                 started: None,
                 server: None,
             }),
+            amiss: AtomicBool::new(false),
         }
     }
 
@@ -294,6 +305,7 @@ impl Monitor {
         }
         let now = Instant::now();
         let mut state = self.lock();
+        self.amiss.store(true, Relaxed);
         if matches!(problem, Problem::Rewound { .. }) {
             state.server = None;
         }
@@ -336,9 +348,15 @@ impl Monitor {
     }
 
     fn over(&self, pipeline: usize, is_over: impl FnOnce(&mut Noted) -> bool) {
+        if !self.amiss.load(Relaxed) {
+            return;
+        }
         let mut state = self.lock();
+        let trouble =
+            state.pipelines.get_mut(&pipeline).and_then(|pipeline| pipeline.trouble.take_if(is_over));
+        self.amiss.store(state.is_amiss(), Relaxed);
         let Some(pipeline) = state.pipelines.get_mut(&pipeline) else { return };
-        if let Some(trouble) = pipeline.trouble.take_if(is_over) {
+        if let Some(trouble) = trouble {
             let lasted = trouble.began.elapsed();
             let (name, source, times) = (&self.name, &pipeline.description, trouble.times);
             tracing::info!(informer = name, source, times, ?lasted, "works again");
@@ -354,6 +372,7 @@ impl Monitor {
         if !state.pipelines.contains_key(&pipeline) {
             return;
         }
+        self.amiss.store(true, Relaxed);
         state.quarantine.insert((pipeline, unusable.name.clone()), unusable);
         let count = state.quarantine.len();
         drop(state);
@@ -366,6 +385,7 @@ impl Monitor {
         if unusable.is_empty() && state.quarantine.is_empty() || !state.pipelines.contains_key(&pipeline) {
             return;
         }
+        self.amiss.store(true, Relaxed);
         let known = std::mem::take(&mut state.quarantine);
         let (before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             known.into_iter().partition(|((from, _), _)| *from == pipeline);
@@ -383,6 +403,9 @@ impl Monitor {
 
     /// An object is usable again, or gone.
     pub(crate) fn release(&self, pipeline: usize, name: &str) {
+        if !self.amiss.load(Relaxed) {
+            return;
+        }
         let mut state = self.lock();
         if state.quarantine.is_empty() {
             return;

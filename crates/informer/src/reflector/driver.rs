@@ -63,6 +63,8 @@ pub struct Reflector<K, Q> {
     source: Arc<dyn ListWatch<K>>,
     queue: SharedQueue<K, Q>,
     machine: Machine,
+    /// Empty, but for its room.
+    actions: Vec<Action>,
     monitor: Arc<Monitor>,
     /// Which of the informer's sources this is.
     pipeline: usize,
@@ -124,6 +126,7 @@ where
             queue,
             period: settings.probe_period,
             machine: Machine::new(settings, seed).resume(monitor.version(pipeline)),
+            actions: Vec::new(),
             monitor,
             pipeline,
             transform: None,
@@ -157,7 +160,8 @@ where
         self.began = Instant::now();
         let stopped = stop.cancelled();
         tokio::pin!(stopped);
-        self.handle(Input::Start, Payload::Nothing);
+        let began = self.handle(Input::Start, Payload::Nothing);
+        self.note(began);
         loop {
             let (input, payload) = tokio::select! {
                 biased;
@@ -174,6 +178,7 @@ where
             // What has arrived together is taken together, and handed on together.
             let adding = self.queue.adding();
             let began = self.handle(input, payload);
+            let mut now = began;
             for _ in 0..IN_A_ROW {
                 let (Io::Watching(stream), None) = (&mut self.io, &self.late) else { break };
                 if stop.is_cancelled() {
@@ -185,10 +190,13 @@ where
                     Ok(None) => break,
                     Err(panic) => panicked(panic),
                 };
-                if self.handle(input, payload) >= began + SLICE {
+                now = self.handle(input, payload);
+                if now >= began + SLICE {
                     break;
                 }
             }
+            // Before anybody is woken for what was handed on.
+            self.note(now);
             drop(adding);
             if let Some((payload, reached)) = self.late.take() {
                 stop.run_until_cancelled(self.apply_late(payload, reached)).await;
@@ -225,13 +233,19 @@ where
             Input::Probed(Ok((end, _))) => self.monitor.saw(&end.version),
             _ => {}
         }
-        let mut payload = payload;
-        for action in self.machine.handle(now - self.began, input) {
+        let (mut payload, mut actions) = (payload, mem::take(&mut self.actions));
+        self.machine.tell(now - self.began, input, &mut actions);
+        for action in actions.drain(..) {
             self.perform(action, &mut payload);
         }
+        self.actions = actions;
+        now
+    }
+
+    /// Notes how far this is, for whoever asks.
+    fn note(&self, now: Instant) {
         let (phase, version) = (self.machine.phase(), self.machine.last_version());
         self.monitor.phase(self.pipeline, phase, version, self.list.len(), now);
-        now
     }
 
     fn perform(&mut self, action: Action, payload: &mut Payload<K>) {

@@ -6,7 +6,7 @@ use super::{
     de::{Context, visit_field},
     envelope::{Envelope, PREFIX},
     error::{Failure, ProtobufErrorKind as Kind, failure},
-    schema::{Count, Form, MessageId, SCHEMA},
+    schema::{Count, Form, Message, MessageId, SCHEMA},
     text::rfc3339,
     wire::{Reader, Tag, WireType},
 };
@@ -59,11 +59,17 @@ pub(super) fn visit<'de, V: Visitor<'de>>(
 }
 
 /// Whether the message after a tag is null in JSON.
+#[inline]
 pub(super) fn is_null(reader: &Reader<'_>, tag: Tag, id: MessageId) -> Result<bool, Failure> {
-    let (message, mut reader) = (SCHEMA.message(id), *reader);
+    let message = SCHEMA.message(id);
+    // Nearly all are objects.
     if !message.form.is_null_when_empty() || tag.wire != WireType::Delimited {
         return Ok(false);
     }
+    stands_for_null(*reader, message)
+}
+
+fn stands_for_null(mut reader: Reader<'_>, message: &Message) -> Result<bool, Failure> {
     let mut body = reader.delimited()?;
     Ok(match message.form {
         form @ (Form::Time | Form::MicroTime) => {

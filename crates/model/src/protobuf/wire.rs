@@ -39,6 +39,7 @@ pub(super) struct Tag {
 
 impl Tag {
     /// Refuses a value in another encoding.
+    #[inline]
     pub(super) fn expect(self, expected: WireType) -> Result<(), Failure> {
         if self.wire == expected {
             Ok(())
@@ -68,10 +69,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Where the next byte stands in the body.
+    #[inline]
     pub(super) fn position(&self) -> usize {
         self.end - self.rest.len()
     }
 
+    #[inline]
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -93,31 +96,37 @@ impl<'a> Reader<'a> {
     }
 
     /// The next tag; none at the end of the message.
+    #[inline]
     pub(super) fn tag(&mut self) -> Result<Option<Tag>, Failure> {
         if self.is_at_end() {
             return Ok(None);
         }
         let position = self.position();
         let key = self.varint()?;
-        let wire = match (key & 7) as u8 {
+        let wire = match key & 7 {
             0 => WireType::Varint,
             1 => WireType::Fixed64,
             2 => WireType::Delimited,
             5 => WireType::Fixed32,
-            other => return Err(failure(position, Kind::WireType(other))),
+            other => return Err(failure(position, Kind::WireType(other as u8))),
         };
-        match u32::try_from(key >> 3) {
-            Ok(number @ 1..=0x1fff_ffff) => Ok(Some(Tag { number, wire, position })),
+        match key >> 3 {
+            number @ 1..=0x1fff_ffff => Ok(Some(Tag { number: number as u32, wire, position })),
             _ => Err(failure(position, Kind::FieldNumber)),
         }
     }
 
+    /// Most take a byte, fields from 16 on and longer texts two.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Failure> {
         match self.rest {
-            [byte, rest @ ..] if *byte < 0x80 => {
+            [byte @ ..0x80, rest @ ..] => {
                 self.rest = rest;
                 Ok(u64::from(*byte))
+            }
+            [low, high @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
             }
             _ => self.long_varint(),
         }
@@ -149,6 +158,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The message, text or bytes that stand here with their length.
+    #[inline]
     pub(super) fn delimited(&mut self) -> Result<Reader<'a>, Failure> {
         let position = self.position();
         let length = self.varint()?;
@@ -160,17 +170,20 @@ impl<'a> Reader<'a> {
         Ok(Reader { rest: inside, end: self.end - rest.len() })
     }
 
+    #[inline]
     pub(super) fn text(&mut self) -> Result<&'a str, Failure> {
         self.delimited()?.as_text()
     }
 
     /// All that is left, as a text.
+    #[inline]
     pub(super) fn as_text(&self) -> Result<&'a str, Failure> {
         std::str::from_utf8(self.rest)
             .map_err(|error| failure(self.position() + error.valid_up_to(), Kind::Utf8))
     }
 
     /// Steps over the value after a tag.
+    #[inline]
     pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Failure> {
         let length = match tag.wire {
             WireType::Varint => return self.varint().map(drop),

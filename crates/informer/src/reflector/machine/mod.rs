@@ -263,33 +263,38 @@ impl Machine {
     /// watch that is to be closed. It changes nothing.
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
+        self.tell(now, input, &mut actions);
+        actions
+    }
+
+    /// Like [`handle`](Self::handle); what to do goes into a list that is there: one for each event would be allocated.
+    pub(crate) fn tell(&mut self, now: Duration, input: Input, actions: &mut Vec<Action>) {
         match input {
-            Input::Start if matches!(self.state, State::Idle) => self.begin_round(now, &mut actions),
+            Input::Start if matches!(self.state, State::Idle) => self.begin_round(now, actions),
             Input::Start => {}
             Input::ListGoesOn => {
                 if let State::Listing(listing) = &mut self.state {
                     listing.heard = now;
                 }
             }
-            Input::Page { end, objects } => self.page(now, end, objects, &mut actions),
-            Input::ListFailed(error) => self.list_failed(now, error, &mut actions),
-            Input::WatchOpened => self.opened(now, &mut actions),
-            Input::WatchRefused(error) => self.refused(now, error, &mut actions),
-            Input::Event(change, version) => self.event(now, change, version, &mut actions),
+            Input::Page { end, objects } => self.page(now, end, objects, actions),
+            Input::ListFailed(error) => self.list_failed(now, error, actions),
+            Input::WatchOpened => self.opened(now, actions),
+            Input::WatchRefused(error) => self.refused(now, error, actions),
+            Input::Event(change, version) => self.event(now, change, version, actions),
             Input::AppliedLate(change) => self.audit.applied_late(change),
-            Input::Bookmark(version, end) => self.bookmark(now, version, end, &mut actions),
-            Input::ErrorEvent(status) => self.error_event(now, status, &mut actions),
+            Input::Bookmark(version, end) => self.bookmark(now, version, end, actions),
+            Input::ErrorEvent(status) => self.error_event(now, status, actions),
             Input::Foreign(what) => {
                 self.hear(now);
                 actions.push(Action::Skip(what));
             }
-            Input::WatchClosed(error) => self.closed(now, error, &mut actions),
-            Input::Panicked(message) => self.panicked(now, message, &mut actions),
-            Input::Probed(answer) => self.probed(now, answer, &mut actions),
+            Input::WatchClosed(error) => self.closed(now, error, actions),
+            Input::Panicked(message) => self.panicked(now, message, actions),
+            Input::Probed(answer) => self.probed(now, answer, actions),
             Input::Vouched(ago) => self.vouched(now, ago),
-            Input::Timer => self.timer(now, &mut actions),
+            Input::Timer => self.timer(now, actions),
         }
-        actions
     }
 
     /// When [`Input::Timer`] is to come next, if nothing happens before.

@@ -180,6 +180,7 @@ enum Next<'a> {
 }
 
 impl<'a> Level<'a> {
+    #[inline]
     fn new(reader: Reader<'a>, message: MessageId) -> Self {
         let message = SCHEMA.message(message);
         Self { reader, message, fields: SCHEMA.fields(message), next: 0, ahead: None }
@@ -219,6 +220,7 @@ impl<'a> Level<'a> {
 }
 
 impl<'a, 's> Fields<'a, 's> {
+    #[inline]
     fn of(object: Object<'a, 's>) -> Result<Self, Failure> {
         let Object { body, message, types, context, .. } = object;
         let level = Level::new(body, message);
@@ -230,13 +232,15 @@ impl<'a, 's> Fields<'a, 's> {
 
     /// The name of the next field that is told.
     fn name(&mut self) -> Result<Option<&'static str>, Failure> {
-        for (text, name) in self.types.iter_mut().flatten().zip(["apiVersion", "kind"]) {
-            if !text.is_empty() {
-                self.value = Next::Type(std::mem::take(text));
-                return Ok(Some(name));
+        if let Some(types) = &mut self.types {
+            for (text, name) in types.iter_mut().zip(["apiVersion", "kind"]) {
+                if !text.is_empty() {
+                    self.value = Next::Type(std::mem::take(text));
+                    return Ok(Some(name));
+                }
             }
+            self.types = None;
         }
-        self.types = None;
         loop {
             let message = self.level.message;
             let in_message = |error: Failure| error.within(0, || message.full_name());

@@ -109,6 +109,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de, '_> {
 }
 
 impl Value<'_, '_, '_> {
+    #[inline]
     fn is_null(&self) -> Result<bool, Failure> {
         match (&self.source, self.count, self.r#type) {
             (Source::Absent(Absent::Null, _), ..) => Ok(true),
