@@ -36,7 +36,7 @@ pub use self::{
     callbacks::Callbacks,
     fence::{Fence, Stale},
     leadership::{Leadership, Lost},
-    observer::{LeaderHealth, LeaderTrouble, Observer, Overdue, Role},
+    observer::{LeaderHealth, LeaderStats, LeaderTrouble, Observer, Overdue, Role},
     problem::ElectionProblem,
 };
 use self::{

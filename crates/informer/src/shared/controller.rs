@@ -54,6 +54,7 @@ impl<K: Send + Sync + 'static> Gauges<K> {
             index_bytes: self.store.snapshot().index_bytes(),
             queued: self.queues.len(),
             handlers: self.members.lags(),
+            told: self.members.told(),
         }
     }
 }

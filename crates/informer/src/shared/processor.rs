@@ -40,6 +40,13 @@ impl<K> Members<K> {
     }
 
     /// The name of each handler, and how many events wait for it.
+    /// The name of each handler, and how many events it was told.
+    pub(super) fn told(&self) -> Vec<(String, u64)> {
+        let there = self.lock();
+        let there = there.iter().filter(|(_, inbox)| !inbox.is_closed());
+        there.map(|(member, inbox)| (member.name.to_string(), inbox.told())).collect()
+    }
+
     pub(super) fn lags(&self) -> Vec<(String, usize)> {
         let there = self.lock();
         let there = there.iter().filter(|(_, inbox)| !inbox.is_closed());
