@@ -109,6 +109,7 @@ pub mod shared;
 pub mod source;
 pub mod store;
 mod sync;
+mod trace;
 pub mod unshared;
 mod wire;
 #[cfg(feature = "controller")]

@@ -16,6 +16,7 @@ use crate::{
     panic_message,
     reflector::{Phase, Problem, Remedy},
     source::Unusable,
+    trace::Heard,
 };
 
 /// Told of every problem of a round, as it happens.
@@ -25,6 +26,7 @@ pub(crate) struct Monitor {
     name: String,
     metrics: Option<Arc<dyn Metrics>>,
     on_problem: Option<ProblemHandler>,
+    heard: Heard,
     /// What the whole informer is up to, for those who wait for a change of it.
     progress: watch::Sender<Progress>,
     state: Mutex<State>,
@@ -110,6 +112,7 @@ impl Monitor {
             name,
             metrics: None,
             on_problem: None,
+            heard: Heard::default(),
             progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
             state: Mutex::new(State {
                 pipelines,
@@ -129,6 +132,11 @@ impl Monitor {
     pub(crate) fn with_problem_handler(mut self, handler: Option<ProblemHandler>) -> Self {
         self.on_problem = handler;
         self
+    }
+
+    /// The changes that are on their way to the cache, if anybody wants to hear of them.
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.heard
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -141,7 +141,7 @@ fn name_in_source(metric: &str) -> &str {
 
 /// The names of metrics in a source: its texts of one word, except for labels and prefixes.
 fn names_in(source: &str) -> Vec<&str> {
-    const OTHERS: [&str; 22] = [
+    const OTHERS: [&str; 23] = [
         "added",
         "controller",
         "controller_runtime",
@@ -154,6 +154,7 @@ fn names_in(source: &str) -> Vec<&str> {
         "handler",
         "informer",
         "kind",
+        "leader",
         "leader_election",
         "name",
         "outcome",

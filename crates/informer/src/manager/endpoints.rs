@@ -15,7 +15,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{HealthReport, ManagerObserver};
-use crate::sync::Arc;
+
+#[cfg(feature = "prometheus")]
+type Registry = std::sync::Arc<prometheus_client::registry::Registry>;
 
 /// How long a client may take for a request, and an idle connection is kept.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -37,7 +39,7 @@ pub struct Endpoints {
     listener: TcpListener,
     address: SocketAddr,
     #[cfg(feature = "prometheus")]
-    registry: Option<Arc<prometheus_client::registry::Registry>>,
+    registry: Option<Registry>,
 }
 
 /// Nobody can be answered at an address.
@@ -68,7 +70,7 @@ impl Endpoints {
     /// What `/metrics` answers with. Without it there is no such path.
     #[cfg(feature = "prometheus")]
     #[must_use]
-    pub fn metrics(mut self, registry: impl Into<Arc<prometheus_client::registry::Registry>>) -> Self {
+    pub fn metrics(mut self, registry: impl Into<Registry>) -> Self {
         self.registry = Some(registry.into());
         self
     }
@@ -110,7 +112,7 @@ impl Endpoints {
 struct Answering {
     observer: ManagerObserver,
     #[cfg(feature = "prometheus")]
-    registry: Option<Arc<prometheus_client::registry::Registry>>,
+    registry: Option<Registry>,
 }
 
 impl Answering {

@@ -15,6 +15,7 @@ use super::{backlog::Backlog, handler::Notice};
 use crate::{
     store::Snapshot,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    trace::Changes,
 };
 
 /// A batch is at most this long, and a handler this far behind leaves the shared batches.
@@ -49,22 +50,28 @@ pub(super) struct Batch<K> {
     /// How many count for [`LIMIT`]: all but the adds of the first list, of which there is one for each key
     /// however many wait.
     counted: usize,
+    /// What is traced of them, if anything is.
+    pub(super) changes: Changes,
 }
 
 impl<K> Clone for Batch<K> {
     fn clone(&self) -> Self {
-        Self { notices: Arc::clone(&self.notices), counted: self.counted }
+        Self { notices: Arc::clone(&self.notices), counted: self.counted, changes: self.changes.clone() }
     }
 }
 
 /// Cuts events into batches.
-pub(super) fn batches<K>(notices: Vec<Notice<K>>) -> Vec<Batch<K>> {
+pub(super) fn batches<K>(notices: Vec<Notice<K>>, changes: &Changes) -> Vec<Batch<K>> {
+    let mut before = 0;
     let mut notices = notices.into_iter();
     let mut batches = Vec::with_capacity(notices.len().div_ceil(LIMIT));
     while notices.len() > 0 {
         let notices: Arc<[Notice<K>]> = notices.by_ref().take(LIMIT).collect();
         let counted = notices.iter().filter(|notice| !notice.initial).count();
-        batches.push(Batch { notices, counted });
+        let here = before..before + notices.len();
+        before = here.end;
+        let changes = changes.as_ref().and_then(|changes| changes.get(here)).map(Arc::from);
+        batches.push(Batch { notices, counted, changes });
     }
     batches
 }

@@ -30,5 +30,6 @@ mod store;
 mod store_histories;
 mod store_readers;
 mod support;
+mod trace;
 mod wire;
 mod workqueue;
