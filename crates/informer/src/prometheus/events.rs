@@ -16,7 +16,10 @@ use crate::{events::RecorderStats, metrics::Probe};
 
 /// Recorders, which are asked at the time of a scrape.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Recorders(Arc<Mutex<Vec<(String, Probe<RecorderStats>)>>>);
+pub(super) struct Recorders(Arc<Mutex<Vec<Named>>>);
+
+/// Under the name of its series.
+type Named = (String, Probe<RecorderStats>);
 
 impl Recorders {
     pub(super) fn watch(&self, controller: &str, probe: Probe<RecorderStats>) {

@@ -17,7 +17,10 @@ use crate::{leader::LeaderStats, metrics::Probe};
 
 /// Elections, which are asked at the time of a scrape.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Leaders(Arc<Mutex<Vec<(String, Probe<LeaderStats>)>>>);
+pub(super) struct Leaders(Arc<Mutex<Vec<Named>>>);
+
+/// Under the name of its series.
+type Named = (String, Probe<LeaderStats>);
 
 impl Leaders {
     pub(super) fn new(registry: &mut Registry) -> Self {

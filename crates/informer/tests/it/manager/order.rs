@@ -226,7 +226,7 @@ async fn c47_dropping_it_ends_everything() {
     assert!(stage.factory.is_shut_down());
     let ended = async {
         while !stage.maps.is_stopped() {
-            seconds(1).await
+            seconds(1).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the informer ends");
@@ -275,7 +275,7 @@ async fn c47_nothing_is_left_running() {
     drop(everywhere);
     let ended = async {
         while tasks() > before {
-            seconds(1).await
+            seconds(1).await;
         }
     };
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
