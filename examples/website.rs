@@ -10,13 +10,13 @@ use informer::{
     controller::{Action, Controller, FinalizerError, FinalizerEvent, OnError, finalizer, is_controlled_by},
     events::{RecordedEvent, Recorder},
     leader::LeaderElection,
+    manager::Manager,
     model::ObjectKey,
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{Api, Client, CustomResource, CustomResourceExt, Resource, ResourceExt, api::PostParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tokio_util::sync::CancellationToken;
 
 /// The name of this controller in finalizers and events.
 const NAME: &str = "example.com/website";
@@ -39,14 +39,12 @@ pub(crate) struct WebsiteStatus {
 #[tokio::main]
 async fn main() -> Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init(); // what goes wrong, and is tried again
-    let (stop, identity) = (CancellationToken::new(), format!("website-{}", std::process::id()));
-    let interrupted = stop.clone();
-    tokio::spawn(async move { tokio::signal::ctrl_c().await.map(|()| interrupted.cancel()) });
-    run(Client::try_default().await?, identity, stop).await
+    let identity = format!("website-{}", std::process::id());
+    Ok(manager(Client::try_default().await?, identity).await?.run_until_signal().await?)
 }
 
-/// Takes part until the stop: the caches are filled at once, the work is done while this instance leads.
-pub(crate) async fn run(client: Client, identity: String, stop: CancellationToken) -> Result<()> {
+/// What takes part until the stop: the caches are filled at once, the work is done while this instance leads.
+pub(crate) async fn manager(client: Client, identity: String) -> Result<Manager> {
     match Api::all(client.clone()).create(&PostParams::default(), &Website::crd()).await {
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         defined => drop(defined?),
@@ -55,33 +53,25 @@ pub(crate) async fn run(client: Client, identity: String, stop: CancellationToke
     let websites = factory.informer_for::<Website>();
     let (deployments, services) = (factory.informer_for::<Deployment>(), factory.informer_for::<Service>());
     let (recorder, delivery) = Recorder::builder(client.clone(), NAME).instance(&identity).build()?;
-    let recorded = CancellationToken::new(); // after `stop`: calls that run when it comes go on recording
-    let delivery = tokio::spawn(delivery.run(recorded.clone()));
-    factory.start()?;
-
     let election =
         LeaderElection::builder(client.clone(), "default", "website").identity(&identity).build()?;
-    let ended = election.run_while_leader(stop.clone(), |leadership| {
+    let controller = Controller::new("websites").of(&websites).workers(4).error_policy(outdated);
+    let controller = controller.owns::<Website, _>(&deployments).owns::<Website, _>(&services);
+    let manager = Manager::new().caches(&factory).events(delivery).election(election);
+    Ok(manager.fenced_controller(controller, move |leadership| {
         println!("{identity} leads, term {}", leadership.token());
         // What a later leader has written stays, and reads wait for writes.
         let context = Arc::new(Context {
             websites: Writes::new(client.clone(), &websites).fenced(leadership.clone()),
             deployments: Writes::new(client.clone(), &deployments).fenced(leadership.clone()),
-            services: Writes::new(client.clone(), &services).fenced(leadership),
-            recorder: recorder.clone(),
+            services: Writes::new(client, &services).fenced(leadership),
+            recorder,
         });
-        let controller = Controller::new("websites").of(&websites).workers(4).error_policy(outdated);
-        let controller = controller.owns::<Website, _>(&deployments).owns::<Website, _>(&services);
-        controller.run(stop.clone(), move |key| {
+        move |key| {
             let context = Arc::clone(&context);
             async move { context.reconcile(&key).await }
-        })
-    });
-    let ended = ended.await.transpose();
-    factory.shutdown().await;
-    recorded.cancel();
-    delivery.await?;
-    Ok(ended.map(drop)?)
+        }
+    }))
 }
 
 struct Context {

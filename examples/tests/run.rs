@@ -390,6 +390,28 @@ fn projection_tells_where_pods_run() {
 
 #[cfg(unix)]
 #[test]
+fn traces_follows_a_change_from_the_watch_to_the_end_of_its_reconcile() {
+    let cluster = Cluster::new();
+    let put = |name: &str| {
+        let metadata = json!({ "name": name, "namespace": "shop" });
+        cluster.put(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }));
+    };
+    put("before");
+    let mut traces = cluster.run("traces", &[]);
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&traces.line())[1], "reconcile", "what was there before");
+    put("settings");
+    let spans: Vec<_> = traces.lines(4).iter().map(|line| words(line)).collect();
+    assert_eq!(
+        spans.iter().map(|span| &*span[1]).collect::<Vec<_>>(),
+        ["handler", "queued", "reconcile", "change"]
+    );
+    assert!(spans.iter().all(|span| span[0] == spans[0][0]), "one trace: {spans:?}");
+    traces.interrupt();
+}
+
+#[cfg(unix)]
+#[test]
 fn website_works_in_one_of_two_processes_and_in_the_other_after_ctrl_c() {
     let cluster = Cluster::new();
     let mut first = cluster.run("website", &[]);

@@ -82,7 +82,11 @@ struct Instance {
 impl Instance {
     fn start(client: &Client, identity: &str) -> Self {
         let stop = CancellationToken::new();
-        let running = tokio::spawn(website::run(client.clone(), identity.to_owned(), stop.clone()));
+        let (client, identity, until) = (client.clone(), identity.to_owned(), stop.clone());
+        let running = tokio::spawn(async move {
+            let manager = website::manager(client, identity).await?;
+            Ok(manager.run(until).await?)
+        });
         Self { stop, running }
     }
 

@@ -56,7 +56,8 @@
 //! # From events to work
 //!
 //! A [`controller`] calls a function for every key that informers say something about, through a [`workqueue`]. With [`leader`] election
-//! only one process of several does so, and [`events`] tells the users of a cluster what it did. `examples/website.rs` has all of it.
+//! only one process of several does so, and [`events`] tells the users of a cluster what it did. A [`manager`] runs all of it
+//! together, as in `examples/website.rs`.
 //!
 //! # What comes and goes
 //!
@@ -88,6 +89,8 @@ pub mod health;
 #[cfg(feature = "leader")]
 pub mod leader;
 mod lister;
+#[cfg(feature = "controller")]
+pub mod manager;
 pub mod metrics;
 mod monitor;
 mod namespaces;
@@ -106,6 +109,7 @@ pub mod shared;
 pub mod source;
 pub mod store;
 mod sync;
+mod trace;
 pub mod unshared;
 mod wire;
 #[cfg(feature = "controller")]

@@ -8,6 +8,10 @@ use std::{
 
 use informer_model::{GroupVersionResource, ResourceVersion};
 
+#[cfg(feature = "events")]
+use crate::events;
+#[cfg(feature = "leader")]
+use crate::leader;
 use crate::panic_message;
 #[cfg(feature = "controller")]
 use crate::workqueue;
@@ -40,6 +44,18 @@ pub trait Metrics: Send + Sync + 'static {
     /// An informer with this name has been started, and can be asked what it holds until it has stopped.
     fn informer(&self, name: &str, probe: Probe<Levels>) {
         let _ = (name, probe);
+    }
+
+    /// There is an election for the Lease of this name, which can be asked how its terms have gone.
+    #[cfg(feature = "leader")]
+    fn election(&self, name: &str, probe: Probe<leader::LeaderStats>) {
+        let _ = (name, probe);
+    }
+
+    /// There is a recorder for a controller of this name, which can be asked what became of its events.
+    #[cfg(feature = "events")]
+    fn recorder(&self, controller: &str, probe: Probe<events::RecorderStats>) {
+        let _ = (controller, probe);
     }
 
     /// There is a new work queue with this name, which can be asked how it is doing.
@@ -75,6 +91,8 @@ pub struct Levels {
     pub queued: usize,
     /// Each handler by name, and how many events wait for it.
     pub handlers: Vec<(String, usize)>,
+    /// Each handler by name, and how many events it was told.
+    pub told: Vec<(String, u64)>,
 }
 
 /// Reads the state of an informer or a queue, without keeping it alive.

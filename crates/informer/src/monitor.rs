@@ -19,6 +19,7 @@ use crate::{
     panic_message,
     reflector::{Phase, Problem, Remedy},
     source::Unusable,
+    trace::Heard,
 };
 
 /// Told of every problem of a round, as it happens.
@@ -28,6 +29,7 @@ pub(crate) struct Monitor {
     name: String,
     metrics: Option<Arc<dyn Metrics>>,
     on_problem: Option<ProblemHandler>,
+    heard: Heard,
     /// What the whole informer is up to, for those who wait for a change of it.
     progress: watch::Sender<Progress>,
     state: Mutex<State>,
@@ -120,6 +122,7 @@ impl Monitor {
             name,
             metrics: None,
             on_problem: None,
+            heard: Heard::default(),
             progress: watch::Sender::new(Progress { life: Life::NotStarted, synced: false }),
             state: Mutex::new(State {
                 pipelines,
@@ -140,6 +143,11 @@ impl Monitor {
     pub(crate) fn with_problem_handler(mut self, handler: Option<ProblemHandler>) -> Self {
         self.on_problem = handler;
         self
+    }
+
+    /// The changes that are on their way to the cache, if anybody wants to hear of them.
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.heard
     }
 
     pub(crate) fn name(&self) -> &str {

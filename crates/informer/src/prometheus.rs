@@ -3,11 +3,15 @@
 //! In come an informer's measurements, out go series in a [`Registry`], each with the label `informer`: the
 //! name of the informer that was measured. All names begin with `informer_`. When an informer stops, its gauges go;
 //! its counters stay, and go on if it is started anew. Those of work queues begin with `workqueue_`, those of controllers
-//! with `controller_runtime_`. Series that client-go has too have its names, meanings and labels: `name`, `group`, `version`
+//! with `controller_runtime_`, some of those of elections with `leader_election_`. Series that client-go has too have its names, meanings and labels: `name`, `group`, `version`
 //! and `resource`.
 
 mod controllers;
+#[cfg(feature = "events")]
+mod events;
 mod gauges;
+#[cfg(feature = "leader")]
+mod leaders;
 #[cfg(feature = "packed")]
 mod packing;
 mod queues;
@@ -76,6 +80,10 @@ pub struct PrometheusMetrics {
     sync_duration: Family<OfInformer, Gauge<f64, AtomicU64>>,
     queues: Queues,
     controllers: Controllers,
+    #[cfg(feature = "leader")]
+    leaders: leaders::Leaders,
+    #[cfg(feature = "events")]
+    recorders: events::Recorders,
 }
 
 type Count<Labels> = Family<Labels, Counter>;
@@ -154,11 +162,17 @@ impl PrometheusMetrics {
     /// Registers all series. The registry adds its own prefix, if it has one.
     pub fn new(registry: &mut Registry) -> Self {
         let (queues, controllers) = (Queues::new(registry), Controllers::new(registry));
+        #[cfg(feature = "leader")]
+        let leaders = leaders::Leaders::new(registry);
         let registry = registry.sub_registry_with_prefix("informer");
         let last_events = LastEvents::default();
         registry.register_collector(Box::new(last_events.clone()));
         #[cfg(feature = "packed")]
         registry.register_collector(Box::new(packing::Packing));
+        #[cfg(feature = "events")]
+        let recorders = events::Recorders::default();
+        #[cfg(feature = "events")]
+        registry.register_collector(Box::new(recorders.clone()));
         let gauges = Gauges::default();
         registry.register_collector(Box::new(gauges.clone()));
         Self {
@@ -222,6 +236,10 @@ impl PrometheusMetrics {
             ),
             queues,
             controllers,
+            #[cfg(feature = "leader")]
+            leaders,
+            #[cfg(feature = "events")]
+            recorders,
         }
     }
 
@@ -311,6 +329,16 @@ impl Metrics for PrometheusMetrics {
 
     fn informer(&self, name: &str, probe: Probe<Levels>) {
         self.gauges.watch(name, probe);
+    }
+
+    #[cfg(feature = "leader")]
+    fn election(&self, name: &str, probe: Probe<crate::leader::LeaderStats>) {
+        self.leaders.watch(name, probe);
+    }
+
+    #[cfg(feature = "events")]
+    fn recorder(&self, controller: &str, probe: Probe<crate::events::RecorderStats>) {
+        self.recorders.watch(controller, probe);
     }
 
     fn queue(&self, name: &str, probe: workqueue::QueueProbe) {

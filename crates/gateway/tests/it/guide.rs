@@ -122,7 +122,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_metric(word: &str) -> bool {
-    ["controller_runtime_", "informer_", "workqueue_", "process_"]
+    ["controller_runtime_", "informer_", "leader_election_", "workqueue_", "process_"]
         .iter()
         .any(|beginning| word.starts_with(beginning))
 }
@@ -133,6 +133,7 @@ fn name_in_source(metric: &str) -> &str {
     let of_library = name
         .strip_prefix("workqueue_")
         .or_else(|| name.strip_prefix("controller_runtime_"))
+        .or_else(|| name.strip_prefix("leader_election_"))
         .or_else(|| name.strip_prefix("informer_").filter(|rest| !rest.starts_with("gateway_")));
     let Some(name) = of_library else { return name };
     ["_seconds", "_bytes"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name)
@@ -140,19 +141,28 @@ fn name_in_source(metric: &str) -> &str {
 
 /// The names of metrics in a source: its texts of one word, except for labels and prefixes.
 fn names_in(source: &str) -> Vec<&str> {
-    const OTHERS: [&str; 14] = [
+    const OTHERS: [&str; 23] = [
         "added",
+        "controller",
         "controller_runtime",
+        "counted",
         "deleted",
+        "dropped",
         "error",
+        "failed",
         "form",
         "handler",
         "informer",
         "kind",
+        "leader",
+        "leader_election",
         "name",
+        "outcome",
         "plain",
         "requeue_after",
+        "sent",
         "success",
+        "suppressed",
         "updated",
         "workqueue",
     ];
@@ -171,7 +181,9 @@ fn the_metrics_of_the_guide_are_those_of_the_source() {
     let library = [
         "prometheus.rs",
         "prometheus/controllers.rs",
+        "prometheus/events.rs",
         "prometheus/gauges.rs",
+        "prometheus/leaders.rs",
         "prometheus/packing.rs",
         "prometheus/queues.rs",
     ];

@@ -11,10 +11,12 @@ use futures_util::{FutureExt, Stream, StreamExt, future::try_join_all, stream::B
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::traced::Traces;
 use crate::{
     AnyInformer, Event, EventHandler, Object, Registration, SharedInformer, Tombstone, panic_message,
     shared::{AddHandlerError, HandlerSyncError},
     sync::Arc,
+    trace,
     workqueue::WorkQueue,
 };
 
@@ -28,7 +30,7 @@ pub(super) trait Source<T>: Send + Sync {
         None
     }
 
-    fn join(&self, queue: &WorkQueue<T>) -> Result<Joined, AddHandlerError>;
+    fn join(&self, queue: &WorkQueue<T>, traces: &Traces<T>) -> Result<Joined, AddHandlerError>;
 }
 
 /// For as long as this is kept, the queue is filled.
@@ -70,9 +72,9 @@ where
         Some(&self.informer)
     }
 
-    fn join(&self, queue: &WorkQueue<T>) -> Result<Joined, AddHandlerError> {
+    fn join(&self, queue: &WorkQueue<T>, traces: &Traces<T>) -> Result<Joined, AddHandlerError> {
         let (name, queue, items) = (self.name.clone(), queue.clone(), Arc::clone(&self.items));
-        let filler = Filler { name, queue, items, priority: self.priority };
+        let filler = Filler { name, queue, traces: traces.clone(), items, priority: self.priority };
         self.informer.add_handler(filler).map(Joined::Handler)
     }
 }
@@ -81,6 +83,7 @@ where
 struct Filler<T, F> {
     name: String,
     queue: WorkQueue<T>,
+    traces: Traces<T>,
     items: Arc<F>,
     priority: i32,
 }
@@ -91,7 +94,13 @@ impl<T: Hash + Eq + Clone + Send + 'static, F> Filler<T, F> {
         F: Fn(&Event<K>) -> Vec<T>,
     {
         let priority = if is_news { self.priority } else { self.priority.saturating_add(NOT_NEWS) };
-        (self.items)(event).into_iter().for_each(|item| self.queue.add_with_priority(item, priority));
+        let change = trace::change();
+        for item in (self.items)(event) {
+            if let Some(change) = &change {
+                self.traces.queued(&self.name, &item, change);
+            }
+            self.queue.add_with_priority(item, priority);
+        }
     }
 }
 
@@ -176,7 +185,7 @@ fn async_ticks(period: Duration) -> impl Stream<Item = ()> + Send {
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> Source<T> for OfStream<T> {
-    fn join(&self, queue: &WorkQueue<T>) -> Result<Joined, AddHandlerError> {
+    fn join(&self, queue: &WorkQueue<T>, _: &Traces<T>) -> Result<Joined, AddHandlerError> {
         let items = self.items.lock().unwrap_or_else(crate::sync::PoisonError::into_inner).take();
         let (controller, queue, priority) = (self.controller.clone(), queue.clone(), self.priority);
         let filling = async move {
@@ -205,10 +214,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> Fed<T> {
     pub(super) fn join(
         sources: &[Box<dyn Source<T>>],
         queue: &WorkQueue<T>,
+        traces: &Traces<T>,
     ) -> Result<Self, AddHandlerError> {
         let mut fed = Self { joined: Vec::with_capacity(sources.len()), queue: queue.clone() };
         for source in sources {
-            fed.joined.push(source.join(queue)?);
+            fed.joined.push(source.join(queue, traces)?);
         }
         Ok(fed)
     }

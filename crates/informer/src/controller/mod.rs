@@ -17,6 +17,7 @@ mod health;
 mod joined;
 mod owner;
 mod predicate;
+mod traced;
 mod worker;
 
 use std::{
@@ -49,6 +50,7 @@ pub use self::{
 };
 use self::{
     joined::{Fed, OfStream, Source},
+    traced::Traces,
     worker::Worker,
 };
 use crate::{
@@ -498,7 +500,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             return Err(ControllerError::QueueShutDown { controller: controller() });
         }
         let _running = self.observer.run();
-        let fed = Fed::join(&self.sources, &self.queue).map_err(|error: AddHandlerError| {
+        let traces = Traces::default();
+        let fed = Fed::join(&self.sources, &self.queue, &traces).map_err(|error: AddHandlerError| {
             ControllerError::InformerStopped { controller: controller(), reason: error.to_string() }
         })?;
         tokio::select! {
@@ -518,6 +521,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + 'static> Controller<T> {
             name: self.name.clone(),
             queue: self.queue.clone(),
             written: Arc::default(),
+            traces,
             waiting: waiting.token().clone(),
             reconcile: Arc::new(reconcile),
             eager: Arc::new(ItemExponential::default()),

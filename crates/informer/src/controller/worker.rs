@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::{Action, ControllerObserver, Decide, Failure, OnError, OnFailure};
+use super::{Action, ControllerObserver, Decide, Failure, OnError, OnFailure, traced::Traces};
 use crate::{
     client::Written,
     metrics::{self, Measurement, Metrics, Outcome},
@@ -32,6 +32,8 @@ pub(super) struct Worker<T, R> {
     pub(super) reconcile: Arc<R>,
     /// What the last call for a key has written, for as long as the caches may not show it.
     pub(super) written: Arc<Mutex<HashMap<T, Written>>>,
+    /// What the keys in the queue are queued for, if anybody wants to hear of it.
+    pub(super) traces: Traces<T>,
     /// How long a key waits that wants to be looked at again at once, over and over. These are no failures.
     pub(super) eager: Arc<ItemExponential<T>>,
     pub(super) on_failure: Option<OnFailure<T>>,
@@ -63,7 +65,11 @@ where
             let Some(work) = work else { return };
             let Some(work) = self.when_ready(work) else { continue };
             let item = T::clone(&work);
-            let span = tracing::info_span!("reconcile", controller = self.name, key = ?item);
+            let about = self.traces.taken(&item);
+            let span = match &about {
+                Some(about) => about.reconcile(&self.name, &item),
+                None => tracing::info_span!("reconcile", controller = self.name, key = ?item),
+            };
             // The function itself may panic too, not only what it returns.
             let call = AssertUnwindSafe(async { (self.reconcile)(item).await }).catch_unwind();
             let written = Written::default();
@@ -194,6 +200,7 @@ impl<T, R> Clone for Worker<T, R> {
             queue: self.queue.clone(),
             reconcile: Arc::clone(&self.reconcile),
             written: Arc::clone(&self.written),
+            traces: self.traces.clone(),
             eager: Arc::clone(&self.eager),
             on_failure: self.on_failure.clone(),
             error_policy: self.error_policy.clone(),

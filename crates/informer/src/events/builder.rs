@@ -1,12 +1,17 @@
 //! What can be chosen about a recorder.
 
+use std::sync::Arc;
+
 use informer_model::{LabelError, validate_label_key};
 use kube::Client;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::{Delivery, Limits, Recorder, delivery::Post};
-use crate::backoff::Backoff;
+use crate::{
+    backoff::Backoff,
+    metrics::{self, Metrics, Probe},
+};
 
 /// The most bytes of an instance's name that the API takes.
 const INSTANCE: usize = 128;
@@ -18,6 +23,7 @@ pub struct RecorderBuilder {
     instance: Option<String>,
     limits: Limits,
     backoff: Backoff,
+    metrics: Option<Arc<dyn Metrics>>,
     seed: Option<u64>,
 }
 
@@ -52,7 +58,7 @@ pub enum RecorderBuildError {
 impl RecorderBuilder {
     pub(super) fn new(client: Client, controller: String) -> Self {
         let (limits, backoff) = (Limits::default(), Backoff::default());
-        Self { client, controller, instance: None, limits, backoff, seed: None }
+        Self { client, controller, instance: None, limits, backoff, metrics: None, seed: None }
     }
 
     /// Which of several programs that do the same this is. Default: `$HOSTNAME`, which is the name of the pod in a cluster, and
@@ -77,6 +83,13 @@ impl RecorderBuilder {
         self
     }
 
+    /// Who can ask what became of the events, under the name of the controller.
+    #[must_use]
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
     /// Lets the seed decide all that is left to chance, so that a run can be repeated.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -86,7 +99,7 @@ impl RecorderBuilder {
 
     /// The recorder, and what sends its events.
     pub fn build(self) -> Result<(Recorder, Delivery), RecorderBuildError> {
-        let Self { client, controller, instance, limits, backoff, seed } = self;
+        let Self { client, controller, instance, limits, backoff, metrics, seed } = self;
         if let Err((_, error)) = validate_label_key(&controller) {
             return Err(RecorderBuildError::Controller { name: controller, error });
         }
@@ -103,6 +116,11 @@ impl RecorderBuilder {
         let limits = limits.checked()?;
         let seed = seed.unwrap_or_else(|| rand::make_rng::<Pcg32>().next_u64());
         let recorder = Recorder::new(controller.clone(), limits);
+        if let Some(metrics) = &metrics {
+            let asked = recorder.clone();
+            let probe = Probe::new(move || Some(asked.stats()));
+            metrics::guarded(&controller, || metrics.recorder(&controller, probe));
+        }
         let post = Post::new(client, controller, instance, limits.tries, backoff, Pcg32::seed_from_u64(seed));
         let delivery = Delivery::new(recorder.clone(), post, limits.drain);
         Ok((recorder, delivery))

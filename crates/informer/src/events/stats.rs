@@ -22,6 +22,16 @@ pub struct RecorderStats {
 }
 
 impl RecorderStats {
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn add(&mut self, other: Self) {
+        self.recorded += other.recorded;
+        self.sent += other.sent;
+        self.aggregated += other.aggregated;
+        self.suppressed += other.suppressed;
+        self.dropped += other.dropped;
+        self.failed += other.failed;
+    }
+
     /// How many are still to be sent.
     pub fn waiting(&self) -> u64 {
         self.recorded - self.sent - self.aggregated - self.suppressed - self.dropped - self.failed

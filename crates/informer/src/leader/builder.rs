@@ -1,6 +1,6 @@
 //! What can be chosen about an election, and what cannot.
 
-use std::{env, fs, time::Duration};
+use std::{env, fs, sync::Arc, time::Duration};
 
 use informer_model::{ObjectKey, is_dns_label, is_dns_subdomain};
 use kube::{Api, Client};
@@ -12,7 +12,10 @@ use super::{
     machine::{JITTER, Machine, Settings},
     observer::Observer,
 };
-use crate::CONTROLLER_GRACE;
+use crate::{
+    CONTROLLER_GRACE,
+    metrics::{self, Metrics, Probe},
+};
 
 /// What a controller takes, and a little for what ends with it.
 const GRACE: Duration = CONTROLLER_GRACE.saturating_add(Duration::from_secs(5));
@@ -33,6 +36,7 @@ pub struct LeaderElectionBuilder {
     retry_period: Duration,
     release_on_stop: bool,
     grace: Duration,
+    metrics: Option<Arc<dyn Metrics>>,
     seed: Option<u64>,
 }
 
@@ -100,6 +104,7 @@ impl LeaderElectionBuilder {
             retry_period: Duration::from_secs(2),
             release_on_stop: true,
             grace: GRACE,
+            metrics: None,
             seed: None,
         }
     }
@@ -151,6 +156,12 @@ impl LeaderElectionBuilder {
         self
     }
 
+    /// Who can ask how the terms of this process go, under the name of the Lease.
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
     /// Decides all that is left to chance, for a test.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -188,6 +199,11 @@ impl LeaderElectionBuilder {
         let release = self.release_on_stop;
         let lease = ObjectKey::new(Some(&namespace), &name).map_err(|_| ElectionConfigError::Name(name))?;
         let observer = Observer::new(lease.clone(), identity.clone(), retry_period);
+        if let Some(metrics) = &self.metrics {
+            let asked = observer.clone();
+            let probe = Probe::new(move || Some(asked.stats()));
+            metrics::guarded(lease.name(), || metrics.election(lease.name(), probe));
+        }
         let settings = Settings { identity, lease_duration, renew_deadline, retry_period, release };
         let machine = Machine::new(settings, self.seed.unwrap_or_else(|| chance.next_u64()));
         let api = Api::namespaced(self.client, &namespace);

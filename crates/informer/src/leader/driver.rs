@@ -108,6 +108,9 @@ impl Driver {
     fn perform(&mut self, action: Action) {
         match action {
             Action::Get => {
+                if self.leadership.is_some() {
+                    self.observer.slow_renewal();
+                }
                 let (api, lease) = (self.api.clone(), self.lease.clone());
                 self.request =
                     Some(

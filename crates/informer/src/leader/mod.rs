@@ -36,7 +36,7 @@ pub use self::{
     callbacks::Callbacks,
     fence::{Fence, Stale},
     leadership::{Leadership, Lost},
-    observer::{LeaderHealth, LeaderTrouble, Observer, Overdue, Role},
+    observer::{LeaderHealth, LeaderStats, LeaderTrouble, Observer, Overdue, Role},
     problem::ElectionProblem,
 };
 use self::{
@@ -146,6 +146,30 @@ impl LeaderElection {
         driver.resign();
         driver.finish().await;
         None
+    }
+
+    /// Waits until this process leads and does the work, for one term. On `stop` the work has to end by itself within the grace, and the Lease is given
+    /// back; a work whose term is lost is dropped.
+    #[cfg(feature = "controller")]
+    pub(crate) async fn run_one_term<F, W>(
+        self,
+        stop: &CancellationToken,
+        grace: Duration,
+        work: F,
+    ) -> Result<(), Lost>
+    where
+        F: FnOnce(Leadership) -> W,
+        W: Future<Output = ()>,
+    {
+        let mut driver = Driver::start(self);
+        if let Some(leadership) = elected(&mut driver, stop, &mut Callbacks::new()).await
+            && let Ended::Lost(why) = lead(&mut driver, work(leadership), stop, grace).await
+        {
+            return Err(why);
+        }
+        driver.resign();
+        driver.finish().await;
+        Ok(())
     }
 
     /// Takes part until `stop`, and tells what happens. The work of [`Callbacks::on_started`] may end before its term; on

@@ -33,6 +33,31 @@ struct State {
     valid_until: Option<Instant>,
     lost: Option<Lost>,
     trouble: Option<(ElectionProblem, u64, Instant)>,
+    stats: LeaderStats,
+}
+
+/// How the terms of a process have gone. Of several elections together it is the sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaderStats {
+    /// Whether it leads at this moment, by its own clock.
+    pub leads: bool,
+    /// How often it began to lead.
+    pub terms: u64,
+    /// How many attempts to renew a term failed.
+    pub renew_failures: u64,
+    /// How often a leader had to read the Lease before it could renew its term.
+    pub slow_renewals: u64,
+}
+
+impl LeaderStats {
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn add(&mut self, other: Self) {
+        self.leads |= other.leads;
+        self.terms += other.terms;
+        self.renew_failures += other.renew_failures;
+        self.slow_renewals += other.slow_renewals;
+    }
 }
 
 /// What one takes part in an election as.
@@ -114,6 +139,7 @@ impl Observer {
             valid_until: None,
             lost: None,
             trouble: None,
+            stats: LeaderStats::default(),
         };
         Self(Arc::new(Shared { lease, identity, retry_period, state: Mutex::new(state) }))
     }
@@ -144,6 +170,11 @@ impl Observer {
     /// Whether this one leads at this moment.
     pub fn is_leader(&self) -> bool {
         self.lock().valid_until.is_some_and(|end| Instant::now() < end)
+    }
+
+    /// How the terms of this process have gone.
+    pub fn stats(&self) -> LeaderStats {
+        LeaderStats { leads: self.is_leader(), ..self.lock().stats }
     }
 
     /// Who was last seen to lead.
@@ -188,6 +219,7 @@ impl Observer {
         let (lease, identity) = (&self.0.lease, &self.0.identity);
         tracing::info!(%lease, identity, token, "leads");
         self.enter(Role::Leader);
+        self.lock().stats.terms += 1;
     }
 
     pub(super) fn lost(&self, why: &Lost) {
@@ -202,9 +234,15 @@ impl Observer {
         (state.valid_until, state.lost) = (None, Some(why.clone()));
     }
 
+    /// A leader reads the Lease before it renews its term.
+    pub(super) fn slow_renewal(&self) {
+        self.lock().stats.slow_renewals += 1;
+    }
+
     /// Notes a problem. The log gets a line when it begins or becomes another one, not for every repetition.
     pub(super) fn problem(&self, problem: ElectionProblem) {
         let mut state = self.lock();
+        state.stats.renew_failures += u64::from(state.role == Role::Leader);
         let lease = &self.0.lease;
         let news = state.trouble.as_ref().is_none_or(|(known, ..)| known.cause() != problem.cause());
         if news {

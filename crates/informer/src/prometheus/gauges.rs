@@ -10,7 +10,7 @@ use informer_model::ResourceVersion;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
-    metrics::{MetricType, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::Unit,
 };
 
@@ -54,6 +54,7 @@ struct Sums {
     queued: BTreeMap<OfResource, u64>,
     versions: BTreeMap<OfResource, u64>,
     handlers: BTreeMap<(String, String), usize>,
+    told: BTreeMap<(String, String), u64>,
 }
 
 impl Gauges {
@@ -90,6 +91,9 @@ impl Gauges {
             for (handler, pending) in now.handlers {
                 *sums.handlers.entry((labels.name.clone(), handler)).or_default() += pending;
             }
+            for (handler, told) in now.told {
+                *sums.told.entry((labels.name.clone(), handler)).or_default() += told;
+            }
             true
         });
         sums
@@ -105,7 +109,7 @@ fn last_digits(version: &ResourceVersion) -> Option<u64> {
 
 impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Sums { levels, queued, versions, handlers } = self.read();
+        let Sums { levels, queued, versions, handlers, told } = self.read();
         let mut of_resources = |name, help, values: BTreeMap<OfResource, u64>| -> fmt::Result {
             if values.is_empty() {
                 return Ok(());
@@ -144,6 +148,15 @@ impl Collector for Gauges {
         for ((informer, handler), pending) in &handlers {
             let labels = [("informer", informer.as_str()), ("handler", handler.as_str())];
             ConstGauge::new(*pending as u64).encode(family.encode_family(&labels)?)?;
+        }
+        if told.is_empty() {
+            return Ok(());
+        }
+        let help = "Events that a handler was told.";
+        let mut family = encoder.encode_descriptor("handler_events", help, None, MetricType::Counter)?;
+        for ((informer, handler), told) in &told {
+            let labels = [("informer", informer.as_str()), ("handler", handler.as_str())];
+            ConstCounter::new(*told).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::{
         ListItem, ListStream, ListWatch, PageEnd, SourceError, Unusable, WatchChange, WatchItem, WatchStream,
     },
     store::Store,
-    until,
+    trace, until,
 };
 
 /// For how long objects of a list, or events of a watch, are taken before anybody else may run: one may take a
@@ -398,6 +398,10 @@ where
                 match transformed(self.transform.as_ref(), object) {
                     Ok(object) => {
                         self.monitor.release(self.pipeline, object.key().as_str());
+                        if trace::is_wanted() {
+                            let (key, version) = (object.key(), object.resource_version());
+                            self.monitor.heard().begin(self.monitor.name(), key, version);
+                        }
                         let _ = self.queue.push(|queue| {
                             match change {
                                 WatchChange::Added => queue.added(object),

@@ -19,7 +19,7 @@ use crate::{
     monitor::Monitor,
     pipelines::{PipelineBatch, Pipelines, QUIET, Queues},
     store::{Store, StoreWriter},
-    until,
+    trace, until,
 };
 
 pub(super) struct Controller<K: Send + Sync + 'static> {
@@ -54,6 +54,7 @@ impl<K: Send + Sync + 'static> Gauges<K> {
             index_bytes: self.store.snapshot().index_bytes(),
             queued: self.queues.len(),
             handlers: self.members.lags(),
+            told: self.members.told(),
         }
     }
 }
@@ -67,6 +68,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
     ) -> Self {
         // It was not started before: the plan is taken once.
         let _ = monitor.start();
+        monitor.heard().open();
         let store = plan.writer.store();
         if monitor.metrics().is_some() {
             plan.writer.count_wire_bytes();
@@ -170,7 +172,8 @@ impl<K: Send + Sync + 'static> Controller<K> {
             });
         });
         drop(batch);
-        self.processor.distribute(notices);
+        let changes = if trace::is_wanted() { self.monitor.heard().take(&notices) } else { None };
+        self.processor.distribute(notices, &changes);
         self.note_synced();
         self.monitor.measure(Measurement::Applied { added, updated, deleted, took: taken.elapsed() });
     }
@@ -187,7 +190,7 @@ impl<K: Send + Sync + 'static> Controller<K> {
             pipelines.resync();
         }
         let deleted = notices.len();
-        self.processor.distribute(notices);
+        self.processor.distribute(notices, &None);
         // What is not to be listed is not waited for.
         self.note_synced();
         if deleted > 0 {

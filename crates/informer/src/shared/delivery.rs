@@ -10,10 +10,11 @@ use std::{
 use futures_util::FutureExt;
 use informer_model::ObjectKey;
 use tokio::task;
+use tracing::Span;
 
 use super::{
     handler::{EventHandler, Notice},
-    inbox::{Inbox, LIMIT, Work},
+    inbox::{Batch, Inbox, LIMIT, Work},
     registration::Member,
 };
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     metrics::{self, Measurement, Metrics},
     panic_message,
     sync::Arc,
+    trace,
 };
 
 /// After so many events a handler lets others run. Several batches, so that one who is behind catches up with
@@ -164,6 +166,9 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> Delivery<K, H> {
                 }
                 LIMIT
             }
+            Work::Shared(Batch { notices, changes: Some(changes), .. }) => {
+                Box::pin(self.handle_traced(notices, changes)).await
+            }
             Work::Shared(batch) => self.handle_notices(&batch.notices).await,
             Work::Merged(notices) => self.handle_notices(notices).await,
             Work::Synced => {
@@ -176,6 +181,16 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> Delivery<K, H> {
     async fn handle_notices(&mut self, notices: &[Notice<K>]) -> usize {
         for notice in notices {
             if !self.tell(notice.into()).await {
+                break;
+            }
+        }
+        notices.len()
+    }
+
+    async fn handle_traced(&mut self, notices: &[Notice<K>], changes: &[Span]) -> usize {
+        let member = Arc::clone(&self.running.0);
+        for (notice, change) in notices.iter().zip(changes) {
+            if !trace::told(&member.name, change, self.tell(notice.into())).await {
                 break;
             }
         }

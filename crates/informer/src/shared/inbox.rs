@@ -7,7 +7,7 @@
 use std::{
     collections::VecDeque,
     future::poll_fn,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     task::{Context, Poll, Waker},
 };
 
@@ -15,6 +15,7 @@ use super::{backlog::Backlog, handler::Notice};
 use crate::{
     store::Snapshot,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    trace::Changes,
 };
 
 /// A batch is at most this long, and a handler this far behind leaves the shared batches.
@@ -49,22 +50,28 @@ pub(super) struct Batch<K> {
     /// How many count for [`LIMIT`]: all but the adds of the first list, of which there is one for each key
     /// however many wait.
     counted: usize,
+    /// What is traced of them, if anything is.
+    pub(super) changes: Changes,
 }
 
 impl<K> Clone for Batch<K> {
     fn clone(&self) -> Self {
-        Self { notices: Arc::clone(&self.notices), counted: self.counted }
+        Self { notices: Arc::clone(&self.notices), counted: self.counted, changes: self.changes.clone() }
     }
 }
 
 /// Cuts events into batches.
-pub(super) fn batches<K>(notices: Vec<Notice<K>>) -> Vec<Batch<K>> {
+pub(super) fn batches<K>(notices: Vec<Notice<K>>, changes: &Changes) -> Vec<Batch<K>> {
+    let mut before = 0;
     let mut notices = notices.into_iter();
     let mut batches = Vec::with_capacity(notices.len().div_ceil(LIMIT));
     while notices.len() > 0 {
         let notices: Arc<[Notice<K>]> = notices.by_ref().take(LIMIT).collect();
         let counted = notices.iter().filter(|notice| !notice.initial).count();
-        batches.push(Batch { notices, counted });
+        let here = before..before + notices.len();
+        before = here.end;
+        let changes = changes.as_ref().and_then(|changes| changes.get(here)).map(Arc::from);
+        batches.push(Batch { notices, counted, changes });
     }
     batches
 }
@@ -75,8 +82,9 @@ pub(super) struct Inbox<K> {
     merges: bool,
     /// Looked at before every event, so that nothing is told after the end.
     closed: AtomicBool,
-    /// Events that were taken out and are not handled yet. The one who takes counts.
-    in_hand: AtomicUsize,
+    /// Events that were taken out since the beginning, and those of them that are handled. The one who takes counts.
+    taken: AtomicU64,
+    told: AtomicU64,
 }
 
 struct State<K> {
@@ -127,8 +135,8 @@ impl<K> State<K> {
 
 impl<K> Inbox<K> {
     pub(super) fn new(merges: bool) -> Self {
-        let (closed, in_hand) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { state: Mutex::new(State::new()), merges, closed, in_hand }
+        let (closed, taken, told) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        Self { state: Mutex::new(State::new()), merges, closed, taken, told }
     }
 
     /// Everything that is there when the handler comes.
@@ -180,7 +188,7 @@ impl<K> Inbox<K> {
             return Poll::Ready(None);
         }
         if let Some(work) = state.pop() {
-            self.in_hand.store(work.len(), Ordering::Relaxed);
+            self.taken.store(self.told() + work.len() as u64, Ordering::Relaxed);
             return Poll::Ready(Some(work));
         }
         match &mut state.waker {
@@ -197,8 +205,12 @@ impl<K> Inbox<K> {
     /// One of the events that were taken out is handled.
     pub(super) fn handled(&self) {
         // Nobody else writes, so there is no need for one atomic step.
-        let in_hand = self.in_hand.load(Ordering::Relaxed);
-        self.in_hand.store(in_hand.saturating_sub(1), Ordering::Relaxed);
+        self.told.store(self.told() + 1, Ordering::Relaxed);
+    }
+
+    /// How many events are handled.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// How many events wait, with those that were taken out and are not handled yet.
@@ -207,7 +219,8 @@ impl<K> Inbox<K> {
         if self.is_closed() {
             return 0;
         }
-        state.waiting + state.backlog.len() + self.in_hand.load(Ordering::Relaxed)
+        let in_hand = self.taken.load(Ordering::Relaxed).saturating_sub(self.told());
+        state.waiting + state.backlog.len() + in_hand as usize
     }
 
     pub(super) fn is_closed(&self) -> bool {

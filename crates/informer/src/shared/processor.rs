@@ -25,6 +25,7 @@ use crate::{
     metrics::Metrics,
     store::Store,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    trace::Changes,
     until,
 };
 
@@ -37,6 +38,13 @@ impl<K> Members<K> {
     fn lock(&self) -> MutexGuard<'_, Vec<Told<K>>> {
         // Nothing of a user's runs under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of each handler, and how many events it was told.
+    pub(super) fn told(&self) -> Vec<(String, u64)> {
+        let there = self.lock();
+        let there = there.iter().filter(|(_, inbox)| !inbox.is_closed());
+        there.map(|(member, inbox)| (member.name.to_string(), inbox.told())).collect()
     }
 
     /// The name of each handler, and how many events wait for it.
@@ -109,15 +117,15 @@ impl<K> Processor<K> {
 
     /// Tells everybody, but for resyncs: those go to the handlers that were due at the last
     /// [`tick`](Self::tick). Handlers run when the calling task lets them: it should yield after each batch.
-    pub(crate) fn distribute(&mut self, notices: Vec<Notice<K>>) {
+    pub(crate) fn distribute(&mut self, notices: Vec<Notice<K>>, changes: &Changes) {
         self.prune();
         if !notices.iter().any(Notice::is_resync) {
-            let all = batches(notices);
+            let all = batches(notices, changes);
             self.members.lock().iter().for_each(|(_, inbox)| inbox.push(&all));
             return;
         }
         let real = notices.iter().filter(|notice| !notice.is_resync()).cloned().collect();
-        let (real, all) = (batches(real), batches(notices));
+        let (real, all) = (batches(real, &None), batches(notices, &None));
         for (member, inbox) in &*self.members.lock() {
             inbox.push(if self.schedule.is_due(member.id) { &all } else { &real });
         }

@@ -1,5 +1,7 @@
 //! What a Prometheus server gets to read.
 
+mod leaders;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use informer::{

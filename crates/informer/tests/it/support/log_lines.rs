@@ -20,13 +20,7 @@ pub(crate) struct LogLines(Arc<Mutex<Vec<(Level, String)>>>);
 impl LogLines {
     /// Listens to this thread until the answer is dropped.
     pub(crate) fn listen(&self) -> DefaultGuard {
-        // A line of the log that a thread without a listener meets for the first time would be marked as one that nobody
-        // wants, for all threads. With somebody who may want any line none is; earlier marks are made anew.
-        static SOMEBODY: Once = Once::new();
-        SOMEBODY.call_once(|| {
-            set_global_default(Undecided).expect("no other listener for all threads");
-            rebuild_interest_cache();
-        });
+        ask_each_time();
         set_default(self.clone())
     }
 
@@ -43,6 +37,16 @@ impl LogLines {
         *lines = rest;
         taken.into_iter().map(|(_, text): (Level, String)| text).collect()
     }
+}
+
+/// To be called before a thread listens. A line of the log, or a span, that a thread without a listener meets for the first time would be marked
+/// as one that nobody wants, for all threads. With somebody who may want any line none is; earlier marks are made anew.
+pub(crate) fn ask_each_time() {
+    static SOMEBODY: Once = Once::new();
+    SOMEBODY.call_once(|| {
+        set_global_default(Undecided).expect("no other listener for all threads");
+        rebuild_interest_cache();
+    });
 }
 
 /// Listens to all threads, says that it may want any line, and wants none.

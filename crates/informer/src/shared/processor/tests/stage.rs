@@ -81,7 +81,7 @@ impl Rig {
                 notices.push(Notice { event, initial });
             });
         });
-        self.processor.distribute(notices);
+        self.processor.distribute(notices, &None);
     }
 
     pub(super) fn put(&mut self, name: &str, version: u64) {
