@@ -303,5 +303,7 @@ mod tests {
             let request = Request::builder().method(method).uri(path).body(()).unwrap();
             assert_eq!(verb(&request.into_parts().0), expected, "{path}");
         }
+        assert_eq!(resource("/apis/apps/v1/namespaces/default/deployments/web/status"), "deployments/status");
+        assert_eq!(resource("/api/v1/namespaces/default/configmaps"), "configmaps");
     }
 }

@@ -51,9 +51,10 @@ generation changes, or a child does. Both sides have four workers and the same a
 types, and which fields of each child are the controller's. What differs is [`ours.rs`](src/controllers/ours.rs) and kube-runtime's
 [`website.rs`](peers/kube-rs/src/website.rs).
 
-- With kube-runtime every call applies all three children and the status on the server (server-side apply, forced), as its guide has it. It
-  caches no children, so it has nothing to compare with, and nothing that could be stale but the website. Generation and finalizers are predicates
-  (which needs its feature `unstable-runtime`), `managedFields` are not kept. After an error it waits for 5 s, as in its guide.
+- With kube-runtime every call applies all three children and the status on the server (server-side apply, forced), as its guide has it. (A server
+  that knows no server-side apply gets a merge patch or a creation from the proxy instead.) It caches no children: that saves memory, leaves nothing to compare
+  with, and nothing to be stale but the website. Generation and finalizers are predicates (which needs its feature `unstable-runtime`), `managedFields`
+  are not kept. After an error it waits for 5 s, as in its guide.
 - With informer the children are cached, and a write is sent where something differs. A call for a website waits until the caches show what the last
   one wrote.
 - Leader election is in neither. kube-runtime has none; here it is a few lines around `run`, as in
@@ -61,7 +62,7 @@ types, and which fields of each child are the controller's. What differs is [`ou
 
 Lines are those of the two files that differ, without empty ones, comments, and those that hand objects to the witness, which counts stale reads. A read is stale if
 the cache has an older version of an object than a write of this process was answered with. A proxy between controller and server counts
-requests; lists and watches are left out, and so is what a user and a kubelet send, who are played by the driver. A change has
+requests, and as refused those that were answered with 400 or more; lists and watches are left out, and so is what a user and a kubelet send, who are played by the driver. A change has
 reached the status when `observedGeneration` is that of the change. The proxy cuts watches, and answers a write with 502.";
 
 fn cell(unit: &str, figure: f64) -> String {
@@ -75,4 +76,33 @@ fn median(runs: &[Figures], nth: usize) -> f64 {
     let mut figures: Vec<f64> = runs.iter().filter_map(|run| Some(run.get(nth)?.2)).collect();
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_code_without_the_witness() {
+        for line in ["", "    ", "//! What it is.", "    // Why.", "        self.witness.read(Some(&*site));"]
+        {
+            assert!(!is_code(line), "{line:?}");
+        }
+        for line in ["}", "    let site = 1; // of many"] {
+            assert!(is_code(line), "{line:?}");
+        }
+        for side in Side::BOTH {
+            assert!((50..500).contains(&lines(side).unwrap()), "{side:?}");
+        }
+    }
+
+    #[test]
+    fn the_report_has_the_medians_and_the_sizes() {
+        let options = Options { few: 50, many: 1_000, most: 10_000, runs: 3, control_plane: None };
+        let figures = |value| vec![("requests for FEW of MANY, not MOST", "", value), ("… CPU", "s", value)];
+        let runs = [[9.0, 1.0, 5.0].map(figures).to_vec(), [4.0, 2.0, 30.0].map(figures).to_vec()];
+        let text = document(&options, &runs).unwrap();
+        assert!(text.contains("\n| requests for 50 of 1000, not 10000 | 5 | 4 |\n"), "{text}");
+        assert!(text.contains("\n| … CPU | 5.00 s | 4.00 s |\n"), "{text}");
+    }
 }
