@@ -107,6 +107,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 }
 
 async fn compare(options: &Options) -> Result<()> {
+    ensure!(options.many >= 32, "--many is 32 at least: each of 30 websites loses a child");
     let mut runs = [Vec::new(), Vec::new()];
     for run in 1..=options.runs {
         for (side, runs) in Side::BOTH.into_iter().zip(&mut runs) {
@@ -190,6 +191,7 @@ async fn many(side: Side, options: &Options, figures: &mut Figures) -> Result<()
     figures.push(("… of so many reads", "", after.0 - before.0));
 
     let mut lost = Vec::new();
+    // Each of the three kinds in turn.
     for site in (0..30).step_by(3) {
         lost.push(world.lose::<Deployment>(site).await?);
         lost.push(world.lose::<Service>(site + 1).await?);
