@@ -6,6 +6,7 @@ mod baseline;
 mod chart;
 mod compare;
 mod control_plane;
+mod controllers;
 mod figures;
 mod goals;
 mod measure;
@@ -37,6 +38,8 @@ struct Cli {
 enum Command {
     /// Measure everybody and print the tables; `bench/run` calls this
     Compare(compare::Options),
+    /// One controller written with kube-runtime and with informer; `bench/run controllers` calls this
+    Controllers(controllers::Options),
     #[command(flatten)]
     Ours(ours::Side),
 }
@@ -45,6 +48,7 @@ enum Command {
 async fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compare(options) => compare::run(options).await,
+        Command::Controllers(options) => controllers::run(options).await,
         Command::Ours(side) => ours::run(side).await,
     };
     match done {

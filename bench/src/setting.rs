@@ -7,20 +7,10 @@ pub(crate) const BENCH: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Lines for the report.
 pub(crate) fn describe() -> Vec<String> {
-    let bench = Path::new(BENCH);
-    let read = |path: &str| fs::read_to_string(bench.join(path)).unwrap_or_default();
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let processor = field("/proc/cpuinfo", "model name");
-    let kilobytes: f64 =
-        field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
     let lock = read("peers/kube-rs/Cargo.lock");
     vec![
-        format!("Machine: {cores} cores, {processor}, {:.0} GB of memory.", kilobytes / 1024.0 / 1024.0),
-        format!(
-            "Server: kube-apiserver {} and etcd {}, one process each on the same machine, TLS on loopback.",
-            required(&read("../e2e/control-plane/go.mod"), "k8s.io/kubernetes"),
-            required(&read("../e2e/control-plane/go.mod"), "go.etcd.io/etcd/server/v3"),
-        ),
+        machine(),
+        real_server(),
         format!(
             "Peers: client-go {} ({}); kube {} with k8s-openapi {} ({}).",
             required(&read("peers/client-go/go.mod"), "k8s.io/client-go"),
@@ -31,6 +21,37 @@ pub(crate) fn describe() -> Vec<String> {
         ),
         format!("Ours: informer {} with the same kube and k8s-openapi.", env!("CARGO_PKG_VERSION")),
     ]
+}
+
+/// The same for the comparison of controllers.
+pub(crate) fn controllers(on_real_server: bool) -> Vec<String> {
+    let lock = read("peers/kube-rs/Cargo.lock");
+    let server =
+        if on_real_server { real_server() } else { "Server: the embedded one, in the driver.".to_owned() };
+    let (theirs, rustc) = (locked(&lock, "kube-runtime"), said("rustc", &["--version"]));
+    let ours = env!("CARGO_PKG_VERSION");
+    vec![machine(), server, format!("kube-runtime {theirs}, informer {ours} ({rustc}).")]
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(BENCH).join(path)).unwrap_or_default()
+}
+
+fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let processor = field("/proc/cpuinfo", "model name");
+    let kilobytes: f64 =
+        field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
+    format!("Machine: {cores} cores, {processor}, {:.0} GB of memory.", kilobytes / 1024.0 / 1024.0)
+}
+
+fn real_server() -> String {
+    let versions = read("../e2e/control-plane/go.mod");
+    format!(
+        "Server: kube-apiserver {} and etcd {}, one process each on the same machine, TLS on loopback.",
+        required(&versions, "k8s.io/kubernetes"),
+        required(&versions, "go.etcd.io/etcd/server/v3"),
+    )
 }
 
 /// The value of `name : value` in a file of the kernel.

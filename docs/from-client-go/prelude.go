@@ -1,4 +1,4 @@
-// Package fromclientgo is the Go of ../from-client-go.md. `run` puts each of its blocks below this prelude, as the body of
+// Package fromclientgo is the Go of ../from-client-go.md. (That of ../from-controller-runtime.md has a prelude of its own.) `run` puts each of its blocks below this prelude, as the body of
 // a function: so a block may use these packages and these variables.
 package fromclientgo
 

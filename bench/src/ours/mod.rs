@@ -35,7 +35,10 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::Usage;
+use crate::{
+    controllers::{self, witness::Witness},
+    process::Usage,
+};
 
 /// How long the first list may take.
 const SYNC_WITHIN: Duration = Duration::from_secs(600);
@@ -66,6 +69,12 @@ pub(crate) enum Side {
         /// As what pods are kept
         #[arg(long, value_enum, default_value_t = Form::Typed)]
         form: Form,
+    },
+    /// Run the controller of the comparison until the input ends: prints `ready`
+    Controller {
+        /// The server
+        #[arg(long, value_name = "URL")]
+        server: http::Uri,
     },
     /// Tell many handlers: CPU for each event, without decoding
     Fanout(fanout::Shape),
@@ -107,6 +116,7 @@ pub(crate) async fn run(side: Side) -> Result<()> {
         Side::Watch { server, events, form } => {
             watch::run(Client::try_from(Config::new(server))?, events, form).await
         }
+        Side::Controller { server } => controller(server).await,
         Side::Fanout(shape) => print(&fanout::run(&shape).await?),
         Side::Labels(shape) => print(&labels::run(&shape)?),
         Side::Reads(shape) => print(&reads::run(&shape)?),
@@ -115,6 +125,20 @@ pub(crate) async fn run(side: Side) -> Result<()> {
         Side::Queue(shape) => print(&queue::run(&shape).await?),
         Side::Delays(shape) => print(&delays::run(&shape).await?),
     }
+}
+
+/// The controller, as a program has it around it.
+async fn controller(server: http::Uri) -> Result<()> {
+    let (witness, stop) = (Witness::default(), CancellationToken::new());
+    let mut config = Config::new(server);
+    config.default_retry = false;
+    let client = witness.client(config)?;
+    let (end, ended) = (witness.speak(), stop.clone());
+    tokio::spawn(async move {
+        drop(end.await);
+        ended.cancel();
+    });
+    controllers::ours::run(client, stop, witness).await
 }
 
 fn print(figures: &impl Serialize) -> Result<()> {

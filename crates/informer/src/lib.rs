@@ -180,6 +180,10 @@ struct FromClientGo;
 #[doc = include_str!("../../../docs/from-kube-rs.md")]
 struct FromKubeRs;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-controller-runtime.md")]
+struct FromControllerRuntime;
+
 /// The chapters of the guide with Rust in them.
 #[cfg(doctest)]
 mod guide {

@@ -38,6 +38,7 @@ fn pages() -> Vec<PathBuf> {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "README.md",
+        "bench/CONTROLLERS.md",
         "bench/RESULTS.md",
         "deploy/README.md",
     ];
