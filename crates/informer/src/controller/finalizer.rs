@@ -97,7 +97,11 @@ where
             }
             Ok(Action::AwaitChange)
         }
-        (false, true) => work(FinalizerEvent::Apply(object.clone())).await.map_err(FinalizerError::Work),
+        (false, true) => {
+            // It may be cleaned up and gone, by an earlier leader: then nobody would clean up again.
+            let object = writes.in_this_term(object).await.map_err(FinalizerError::Write)?;
+            work(FinalizerEvent::Apply(object)).await.map_err(FinalizerError::Work)
+        }
         (false, false) => {
             finalizers.push(name.to_owned());
             let object = set(writes, object, &finalizers).await.map_err(FinalizerError::Write)?;
