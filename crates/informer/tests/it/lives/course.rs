@@ -98,7 +98,7 @@ impl Course {
             seed: self.chance.random(),
             identity,
             workers: self.chance.random_range(1..4),
-            slow: millis(self.chance.random_range(0..400)),
+            slow: millis([0, 50, 400, 1_500][self.chance.random_range(0..4)]),
             again: self.chance.random_range(0.0..0.3),
         };
         self.world.tell(format!("{} starts", temper.identity));
@@ -242,7 +242,32 @@ impl Course {
         }
     }
 
+    /// Chooses the one that leads more often than others, and waits a little for it to be at work.
+    fn catch(&mut self, seat: usize) -> usize {
+        let now = self.world.now();
+        let leads = |seat: &Seat| {
+            let process = seat.process.as_ref().filter(|process| process.paused.is_none());
+            process.is_some_and(|process| {
+                process.life.terms.lock().unwrap().at(process.life.locally(now)).is_some()
+            })
+        };
+        let Some(leader) = self.seats.iter().position(leads).filter(|_| self.chance.random_bool(0.7)) else {
+            return seat;
+        };
+        for _ in 0..30 {
+            let is_at_work = |process: &Process| {
+                process.life.queue.lock().unwrap().as_ref().is_some_and(|queue| queue.stats().processing > 0)
+            };
+            if self.seats[leader].process.as_ref().is_none_or(is_at_work) {
+                break;
+            }
+            self.pass(millis(20));
+        }
+        leader
+    }
+
     fn kill(&mut self, seat: usize) {
+        let seat = self.catch(seat);
         let Some(process) = self.seats[seat].process.take() else { return };
         // Anywhere, also between two tasks.
         process.step(self.chance.random_range(0..30));
@@ -253,6 +278,7 @@ impl Course {
     }
 
     fn pause(&mut self, seat: usize) {
+        let seat = self.catch(seat);
         let tasks = self.chance.random_range(0..30);
         let until = self.world.now() + millis(self.chance.random_range(100..14_000));
         let Some(process) = self.seats[seat].process.as_mut().filter(|process| process.paused.is_none())

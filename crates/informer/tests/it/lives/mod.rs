@@ -20,7 +20,7 @@ use informer_testing::number;
 use course::Course;
 use world::{Counts, World};
 
-const LIVES: u64 = 200;
+const LIVES: u64 = 150;
 
 #[test]
 fn c40_c41_whatever_happens_no_old_term_writes_no_finalizer_is_lost_and_every_object_converges() {

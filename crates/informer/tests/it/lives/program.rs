@@ -259,7 +259,7 @@ impl Context {
         self.dawdle(widget).await;
         // What is outside knows nothing of leases: it is asked to do something only while the term lasts.
         let token = self.leadership.fence()?.token();
-        self.world.apply(widget, token).map_err(Trouble::Outside)?;
+        self.world.apply(widget, &self.life, token).map_err(Trouble::Outside)?;
         self.dawdle(widget).await;
 
         if let Some(map) = self.maps.lister().get_opt(widget.key()).await?
@@ -319,7 +319,7 @@ impl Context {
         }
         self.dawdle(widget).await;
         let token = self.leadership.fence()?.token();
-        self.world.clean_up(widget, token).map_err(Trouble::Outside)?;
+        self.world.clean_up(widget, &self.life, token).map_err(Trouble::Outside)?;
         self.dawdle(widget).await;
         Ok(Action::AwaitChange)
     }

@@ -304,7 +304,11 @@ impl World {
     }
 
     /// Somebody of an earlier term comes too late. Where the Lease is not deleted, terms alone have to prevent that.
-    fn admit(&self, uid: &str, token: u64, what: &str) -> Result<(), String> {
+    fn admit(&self, uid: &str, life: &Life, token: u64, what: &str) -> Result<(), String> {
+        let term = life.terms.lock().unwrap().at(life.now()).map(|term| term.token);
+        if term != Some(token) {
+            self.wrong(format!("{}: {what} {uid} in term {token}, and it has {term:?}", life.identity));
+        }
         let mut state = self.state();
         let latest = state.seen_outside.get(uid).copied().unwrap_or_default();
         if latest <= token {
@@ -321,9 +325,9 @@ impl World {
     }
 
     /// Works outside of the cluster.
-    pub(crate) fn apply(&self, widget: &Object<Widget>, token: u64) -> Result<(), String> {
+    pub(crate) fn apply(&self, widget: &Object<Widget>, life: &Life, token: u64) -> Result<(), String> {
         let uid = widget.uid().unwrap_or_default();
-        self.admit(&uid, token, "work for")?;
+        self.admit(&uid, life, token, "work for")?;
         let ours = |current: &Value| {
             let finalizers = current["metadata"]["finalizers"].as_array();
             finalizers.is_some_and(|names| names.iter().any(|name| name == FINALIZER))
@@ -341,9 +345,9 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn clean_up(&self, widget: &Object<Widget>, token: u64) -> Result<(), String> {
+    pub(crate) fn clean_up(&self, widget: &Object<Widget>, life: &Life, token: u64) -> Result<(), String> {
         let uid = widget.uid().unwrap_or_default();
-        self.admit(&uid, token, "cleaning up")?;
+        self.admit(&uid, life, token, "cleaning up")?;
         self.tell(format!("outside: {} {uid} is cleaned up", widget.key()));
         self.state().outside.remove(&uid);
         Ok(())
