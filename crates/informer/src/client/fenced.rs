@@ -56,6 +56,21 @@ impl Fence {
     fn stamp(&self, _: &mut ObjectMeta) {
         match *self {}
     }
+
+    fn is_on(&self, _: &ObjectMeta) -> bool {
+        match *self {}
+    }
+
+    fn token(&self) -> u64 {
+        match *self {}
+    }
+}
+
+/// The term of a write.
+pub(super) struct Term {
+    pub(super) token: u64,
+    /// Whether the object was written in it.
+    pub(super) wrote: bool,
 }
 
 impl Guard {
@@ -134,6 +149,12 @@ impl Guard {
         same_version(asked, now.resource_version.as_deref().unwrap_or_default())?;
         let seen = Preconditions { resource_version: now.resource_version, uid: now.uid };
         Ok(Cow::Owned(params.clone().preconditions(seen)))
+    }
+
+    /// The term that lasts now, if there are terms, and whether an object was written in it.
+    pub(super) fn term(&self, metadata: &ObjectMeta) -> Result<Option<Term>, WriteError> {
+        let fence = self.fence()?;
+        Ok(fence.map(|fence| Term { token: fence.token(), wrote: fence.is_on(metadata) }))
     }
 
     /// Whether writes depend on what the cache has.

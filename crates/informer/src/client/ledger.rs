@@ -35,6 +35,8 @@ pub(super) struct Ledger<K> {
     writes: Mutex<HashMap<ObjectKey, Write>>,
     /// How many there are: who reads when there is none takes no lock.
     remembered: AtomicUsize,
+    /// The latest term that has written something, by its token, and the version of that.
+    term: Mutex<Option<(u64, ResourceVersion)>>,
     /// It was said that versions cannot be compared.
     said: AtomicBool,
 }
@@ -111,6 +113,7 @@ impl<K: Resource + 'static> Ledger<K> {
             coverage,
             writes: Mutex::default(),
             remembered: AtomicUsize::new(0),
+            term: Mutex::default(),
             said: AtomicBool::new(false),
         }
     }
@@ -150,6 +153,24 @@ impl<K: Resource + 'static> Ledger<K> {
             }
         });
         true
+    }
+
+    /// There is an object of this version that was written in a term.
+    pub(super) fn wrote_in_term(&self, token: u64, version: &ResourceVersion) {
+        let mut term = self.term.lock().unwrap_or_else(PoisonError::into_inner);
+        if version.is_decimal() && term.as_ref().is_none_or(|(known, _)| *known < token) {
+            *term = Some((token, version.clone()));
+        }
+    }
+
+    /// Whether an object is in the cache, and that has come to where a term has written: nothing from before the term is missing then.
+    pub(super) fn shows_term(&self, token: u64, object: &Object<K>) -> bool {
+        let term = self.term.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        term.is_some_and(|(known, version)| {
+            let is_there = |now: Option<&Object<K>>| now.is_some_and(|now| now.same_state(object));
+            known == token
+                && self.store.shows(object.key(), |now, reached| *reached >= version && is_there(now))
+        })
     }
 
     /// An object is gone.

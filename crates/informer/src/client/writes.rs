@@ -9,7 +9,7 @@ use kube::{
     api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Request},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Behind, FreshLister,
@@ -261,6 +261,12 @@ where
     /// Remembers a write that was made another way: this is what the server answered.
     pub fn wrote_at(&self, answer: &K) -> Result<(), ObjectError> {
         let key = key_of(answer)?;
+        if let Ok(Some(term)) = self.guard.term(answer.meta())
+            && term.wrote
+        {
+            let version = answer.meta().resource_version.as_deref().unwrap_or_default();
+            self.ledger.wrote_in_term(term.token, &version.into());
+        }
         if self.ledger.wrote(&key, answer, &|| value(answer), self.within) {
             self.ledger.note(&key);
         }
@@ -277,6 +283,19 @@ where
     /// Waits until the cache shows what was written to an object, or until the limit of that write is over.
     pub async fn ensure_ready(&self, key: &ObjectKey) -> Result<(), Behind> {
         self.ledger.ready(key).await
+    }
+
+    /// An object to work on, in a version that no earlier leader has changed. The cache may be behind an earlier leader, as that was behind nobody. Where it is not known
+    /// to show what was before this term, the term is written into the object first, and the server refuses that if the object has changed.
+    pub(crate) async fn in_this_term(&self, object: &Object<K>) -> Result<Object<K>, WriteError> {
+        let meta = object.meta();
+        match self.guard.term(meta)? {
+            Some(term) if !term.wrote && !self.ledger.shows_term(term.token, object) => {}
+            _ => return Ok(object.clone()),
+        }
+        let seen = json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version } });
+        let answer = self.patch(object.key(), &PatchParams::default(), &Patch::Merge(seen)).await?;
+        Ok(Object::new(answer)?)
     }
 
     /// What the cache has of an object that is to be checked for a later leader.

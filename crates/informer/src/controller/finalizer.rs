@@ -48,6 +48,10 @@ pub enum FinalizerError<E: fmt::Display> {
 /// [`Cleanup`](FinalizerEvent::Cleanup) has succeeded. So wherever a process ends in between, the next call goes on: nothing that was applied
 /// is left behind. An object that is being deleted and does not have the finalizer is left alone. Other finalizers stay.
 ///
+/// With several processes of which one leads, the writes should be [fenced](Writes::fenced): the cache of a new leader may be behind what an earlier one has
+/// cleaned up. Then a term works only for objects that it has written, or that the cache shows after something that it has written; into
+/// another one it writes itself first, and that is refused if the object has changed.
+///
 /// The object is the one that the cache has; it is written only if nobody has changed it since ([`is_conflict`](WriteError::is_conflict)), so that no
 /// finalizer of anybody else is lost.
 ///
@@ -97,7 +101,11 @@ where
             }
             Ok(Action::AwaitChange)
         }
-        (false, true) => work(FinalizerEvent::Apply(object.clone())).await.map_err(FinalizerError::Work),
+        (false, true) => {
+            // It may be cleaned up and gone, by an earlier leader: then nobody would clean up again.
+            let object = writes.in_this_term(object).await.map_err(FinalizerError::Write)?;
+            work(FinalizerEvent::Apply(object)).await.map_err(FinalizerError::Work)
+        }
         (false, false) => {
             finalizers.push(name.to_owned());
             let object = set(writes, object, &finalizers).await.map_err(FinalizerError::Write)?;

@@ -131,6 +131,14 @@ impl Fence {
         }
     }
 
+    /// Whether an object was last written, with a fence, in this term.
+    #[cfg(feature = "controller")]
+    pub(crate) fn is_on(&self, metadata: &ObjectMeta) -> bool {
+        let carried =
+            metadata.annotations.as_ref().and_then(|annotations| annotations.get(&*self.annotation));
+        carried.is_some_and(|carried| *carried == self.token.to_string())
+    }
+
     /// Makes an object carry the token, for a write that replaces the version that was checked.
     pub fn stamp(&self, metadata: &mut ObjectMeta) {
         let annotations = metadata.annotations.get_or_insert_default();

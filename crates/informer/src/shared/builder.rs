@@ -32,7 +32,6 @@ pub struct SharedInformerBuilder<K> {
     name: Option<String>,
     options: InformerOptions,
     transform: Option<Transform<K>>,
-    seed: Option<u64>,
     on_problem: Option<ProblemHandler>,
     writer: StoreWriter<K>,
     store: Store<K>,
@@ -78,7 +77,6 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
             name: None,
             options: InformerOptions::default(),
             transform: None,
-            seed: None,
             on_problem: None,
             writer,
             store,
@@ -119,12 +117,6 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
     /// Calls this with every problem of listing and watching, and what is done about it. It should be quick.
     pub fn watch_error_handler(mut self, handler: impl Fn(&Problem, Remedy) + Send + Sync + 'static) -> Self {
         self.on_problem = Some(Arc::new(handler));
-        self
-    }
-
-    /// Lets the seed decide all that is left to chance in listing and watching, so that a run can be repeated.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
         self
     }
 
@@ -205,7 +197,7 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
 
     /// What every form of informer is made of.
     pub(crate) fn into_parts(self) -> (Plan<K>, Monitor) {
-        let InformerOptions { resync, grace, queue, settings, metrics } = self.options;
+        let InformerOptions { resync, grace, queue, settings, metrics, seed } = self.options;
         let descriptions: Vec<String> =
             self.coverage.fixed.iter().map(|source| source.description()).collect();
         let name = self.name.unwrap_or_else(|| match descriptions.is_empty() {
@@ -214,7 +206,7 @@ impl<K: Send + Sync + 'static> SharedInformerBuilder<K> {
         });
         let monitor =
             Monitor::new(name, descriptions).with_metrics(metrics).with_problem_handler(self.on_problem);
-        let config = PipelineConfig { settings, seed: self.seed, queue, transform: self.transform };
+        let config = PipelineConfig { settings, seed, queue, transform: self.transform };
         (Plan { coverage: self.coverage, config, writer: self.writer, resync, grace }, monitor)
     }
 

@@ -17,6 +17,7 @@ pub(crate) struct InformerOptions {
     pub(crate) queue: QueueKind,
     pub(crate) settings: ReflectorSettings,
     pub(crate) metrics: Option<Arc<dyn Metrics>>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl Default for InformerOptions {
@@ -27,6 +28,7 @@ impl Default for InformerOptions {
             queue: QueueKind::default(),
             settings: ReflectorSettings::default(),
             metrics: None,
+            seed: None,
         }
     }
 }
@@ -83,6 +85,12 @@ macro_rules! informer_options {
         /// Changes anything about listing and watching: `.settings(|settings| settings.probe_period = None)`.
         pub fn settings(mut self, change: impl FnOnce(&mut ReflectorSettings)) -> Self {
             change(&mut self.$($options).+.settings);
+            self
+        }
+
+        /// Lets the seed decide all that is left to chance in listing and watching, so that a run can be repeated.
+        pub fn seed(mut self, seed: u64) -> Self {
+            self.$($options).+.seed = Some(seed);
             self
         }
 

@@ -15,6 +15,7 @@ mod informer;
 mod kube_source;
 mod leader;
 mod lister;
+mod lives;
 mod manager;
 mod memory_source;
 mod metadata;

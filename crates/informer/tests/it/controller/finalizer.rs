@@ -9,6 +9,7 @@ use std::{
 use informer::{
     client::Writes,
     controller::{Action, Controller, FinalizerEvent, finalizer},
+    leader::LeaderElection,
     model::ObjectKey,
 };
 use informer_apiserver::{Fault, Rule, Verb};
@@ -22,6 +23,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::json;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     client::stage::{Stage, mk},
@@ -194,5 +196,49 @@ async fn c40_a_finalizer_of_somebody_else_is_not_overwritten_and_no_server_is_as
         let error = finalizer(&stage.maps, wrong, &seen, work).await.unwrap_err().to_string();
         assert!(error.contains("no name of a finalizer"), "{error}");
     }
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c40_a_leader_whose_cache_is_behind_does_no_work_for_what_an_earlier_one_has_cleaned_up() {
+    let stage = Stage::new().await;
+    let put = |name: &str| {
+        let metadata = json!({ "name": name, "namespace": "shop", "finalizers": [NAME] });
+        stage.server.put(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata })).unwrap();
+    };
+    ["a", "b", "c"].into_iter().for_each(put);
+    stage.settle().await;
+    let users = Api::<ConfigMap>::namespaced(stage.server.client(), "shop");
+    let patches = || stage.server.requests().get(&("patch", "configmaps".to_owned())).copied().unwrap_or(0);
+    let election = LeaderElection::builder(stage.server.client(), "default", "files").build().unwrap();
+    let led = election.run_while_leader(CancellationToken::new(), async |leadership| {
+        let maps = Writes::new(stage.server.client(), &stage.informer).fenced(leadership);
+        let log = Log::default();
+        let call = async |name: &str| {
+            let map = maps.lister().get(&format!("shop/{name}")).await.unwrap();
+            let work = async |event: FinalizerEvent<ConfigMap>| {
+                let FinalizerEvent::Apply(map) = event else { panic!("it is not being deleted") };
+                log.note(map.name_any());
+                Ok::<_, String>(Action::AwaitChange)
+            };
+            finalizer(&maps, NAME, &map, work).await
+        };
+        stage.lateness.hold(true);
+        users.delete("a", &DeleteParams::default()).await.unwrap();
+        let cleaned = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        users.patch("a", &PatchParams::default(), &cleaned).await.unwrap();
+        let before = patches();
+        assert!(call("a").await.is_err());
+        call("b").await.unwrap();
+        assert_eq!((log.take().as_str(), patches() - before), ("b", 2));
+        // What the term has written vouches for all that came before, as soon as the cache shows it.
+        stage.lateness.hold(false);
+        stage.settle().await;
+        for name in ["b", "c"] {
+            call(name).await.unwrap();
+        }
+        assert_eq!((log.take().as_str(), patches() - before), ("b c", 2));
+    });
+    led.await.unwrap();
     stage.end().await;
 }
