@@ -131,6 +131,13 @@ impl Writer<'_> {
         Ok((merged, managers))
     }
 
+    /// The paths of what a configuration names and an object has just so.
+    pub(crate) fn unchanged(&self, config: &Value, live: &Value) -> Vec<String> {
+        let Changes { added, modified, removed } = self.changes(config, live);
+        let set = merge::present(self.r#type, config);
+        set.difference(modified.view()).difference(added.view()).difference(removed.view()).paths()
+    }
+
     fn changes(&self, old: &Value, new: &Value) -> Changes {
         Changes::between(self.r#type, old, new).filtered(|set| self.scope.filter(set))
     }

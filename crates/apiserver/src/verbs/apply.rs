@@ -22,6 +22,15 @@ use crate::{
 /// What such a patch says that it is.
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
+/// Who applied by itself once, and left in an annotation what.
+const KUBECTL: &str = "kubectl";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What was applied to an object on the side of the client.
+fn last_applied(object: &Value) -> Option<&str> {
+    object["metadata"]["annotations"].get(LAST_APPLIED)?.as_str().filter(|last| !last.is_empty())
+}
+
 impl Call<'_> {
     pub(super) fn is_apply(&self) -> bool {
         media::content_type(self.headers) == Some(MEDIA_TYPE)
@@ -134,9 +143,38 @@ impl Call<'_> {
         config: &Value,
         (name, force): (String, bool),
     ) -> Result<(Value, Option<Value>), Status> {
-        let applied = self.writing(name, Operation::Apply, Timestamp::now(), |writer| {
-            writer.apply(&live, config, managers, force)
+        let by_kubectl = name == KUBECTL;
+        let mut applied = self.writing(name, Operation::Apply, Timestamp::now(), |writer| {
+            let applied = writer.apply(&live, config, managers.clone(), force);
+            match (applied, last_applied(&live).filter(|_| by_kubectl)) {
+                (Err(NotApplied::Conflicts(mut conflicts)), Some(last)) => {
+                    // What kubectl has applied by itself, and is so still, is its own.
+                    let last: Value = serde_json::from_str(last).unwrap_or_default();
+                    let own = match last["apiVersion"] == config["apiVersion"] {
+                        true => writer.unchanged(&last, &live),
+                        false => Vec::new(),
+                    };
+                    conflicts.retain(|(_, path)| !own.contains(path));
+                    match conflicts.is_empty() {
+                        true => writer.apply(&live, config, managers, true),
+                        false => Err(NotApplied::Conflicts(conflicts)),
+                    }
+                }
+                (applied, _) => applied,
+            }
         });
+        if let Ok((object, _)) = &mut applied
+            && by_kubectl
+            && last_applied(object).is_some()
+        {
+            let mut config = config.clone();
+            if let Some(annotations) =
+                config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+            {
+                annotations.remove(LAST_APPLIED);
+            }
+            object["metadata"]["annotations"][LAST_APPLIED] = format!("{config}\n").into();
+        }
         match applied {
             Ok((object, managers)) => Ok((object, managers.write())),
             Err(NotApplied::Conflicts(conflicts)) => Err(conflict(&conflicts)),

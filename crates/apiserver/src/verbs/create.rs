@@ -61,13 +61,14 @@ impl Call<'_> {
             let cause = StatusCause::new(StatusCause::FIELD_VALUE_REQUIRED, "metadata.name", message);
             return Err(self.invalid(&object, [cause]));
         }
-        defaults::fill(&mut object, &self.resource);
+        defaults::fill_kind(&mut object, &self.resource);
         self.complete(&mut object);
         let now = Timestamp::now();
         let managers = match managing {
             Managing::Update { sent, name } => self.managers_of_new(&object, sent, name, now),
             Managing::Known(managers) => managers,
         };
+        defaults::admit(&mut object, &self.resource);
         let uid = self.server.new_uid();
         rules::prepare_create(&mut object, &self.resource, &self.version, &uid, now);
         defaults::fill_new(&mut object, &self.resource);
