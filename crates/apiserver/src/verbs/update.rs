@@ -248,9 +248,7 @@ impl Call<'_> {
         } else {
             rules::prepare_update(&mut object, &before, &self.resource, &self.version);
         }
-        if object == before && managing::is_same_but_times(managers.as_ref(), known.as_ref()) {
-            return Ok(Arc::clone(current));
-        }
+        let unchanged = object == before && managing::is_same_but_times(managers.as_ref(), known.as_ref());
         managing::put(&mut object, managers);
         managing::put(&mut before, known);
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
@@ -276,6 +274,9 @@ impl Call<'_> {
                 self.remove(state, before, dry_run)?;
                 return admission::unwritten(&self.resource, &self.version.name, &object);
             }
+        }
+        if unchanged {
+            return Ok(Arc::clone(current));
         }
         self.put(state, object, dry_run, now)
     }
