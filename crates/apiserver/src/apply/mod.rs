@@ -51,8 +51,8 @@ pub(crate) struct Writer<'s> {
     pub(crate) r#type: Type<'s>,
     pub(crate) scope: Scope,
     pub(crate) manager: Manager,
-    /// When it writes.
-    pub(crate) time: &'s str,
+    /// When it writes, if that is written down: of who scales it is not.
+    pub(crate) time: Option<&'s str>,
     /// Which versions the objects can be seen in: what is managed in another one is forgotten.
     pub(crate) versions: &'s dyn Fn(&str) -> bool,
     /// An object that has nothing but what all of the type have.
@@ -81,7 +81,9 @@ impl Writer<'_> {
                 Some(place) => {
                     let entry = &mut managers.0[place];
                     entry.fields = std::mem::take(&mut entry.fields).union(own);
-                    entry.time = Some(self.time.to_owned());
+                    if let Some(time) = self.time {
+                        entry.time = Some(time.to_owned());
+                    }
                 }
                 None => managers.0.push(self.entry(own, true)),
             }
@@ -123,8 +125,8 @@ impl Writer<'_> {
         self.take_away(&mut managers, &changes);
         own.fields = own.fields.without_server_fields();
         own.time = match merged == *live {
-            true => last.and_then(|last| last.time),
-            false => Some(self.time.to_owned()),
+            false if self.time.is_some() => self.time.map(str::to_owned),
+            _ => last.and_then(|last| last.time),
         };
         managers.0.push(own);
         managers.forget_empty();
@@ -143,7 +145,7 @@ impl Writer<'_> {
     }
 
     fn entry(&self, fields: FieldSet, dated: bool) -> Entry {
-        Entry { manager: self.manager.clone(), time: dated.then(|| self.time.to_owned()), fields }
+        Entry { manager: self.manager.clone(), time: self.time.filter(|_| dated).map(str::to_owned), fields }
     }
 
     /// What others lose by a write: what has another value now, or none.

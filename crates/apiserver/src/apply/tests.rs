@@ -20,7 +20,7 @@ fn mk_writer<'s>(r#type: Type<'s>, name: &str, operation: Operation, time: &'s s
         r#type,
         scope: Scope::NoStatus,
         manager,
-        time,
+        time: Some(time),
         versions: &|version| version == "v1",
         empty: &|| json!({}),
     }

@@ -26,6 +26,7 @@ pub(crate) fn admit(object: &mut Value, resource: &Resource) {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Pod") => pods::admit(&mut object["spec"]),
         ("", "Namespace") => set(&mut object["spec"], "finalizers", json!(["kubernetes"])),
+        ("", "Service") => network::admit_service(&mut object["spec"]),
         _ => {}
     }
 }

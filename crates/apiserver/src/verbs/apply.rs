@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use informer_model::{Status, StatusCause};
+use informer_model::{Reason, Status, StatusCause};
 use informer_serving::options::invalid_options;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,6 +14,7 @@ use super::{
     managing::{self, Managing},
 };
 use crate::{
+    admission,
     apply::{Manager, Managers, NotApplied, Operation},
     manifests, media,
     store::Stored,
@@ -66,8 +67,18 @@ impl Call<'_> {
             Err(_) => manifests::reading_yaml(|options| serde_saphyr::from_slice_with_options(body, options))
                 .map_err(|error: serde_saphyr::Error| bad(&error))?,
         };
-        if !config.is_object() {
-            return Err(bad(&"it must be one object"));
+        let what = match &config {
+            Value::Object(_) => "",
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+            Value::Null => "null",
+        };
+        if !what.is_empty() {
+            return Err(bad(&format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+            )));
         }
         let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
         if (text("apiVersion"), text("kind")) != (api_version, kind) {
@@ -83,10 +94,37 @@ impl Call<'_> {
         Ok(config)
     }
 
+    /// Checks that a configuration has the fields of its kind and no others.
+    fn check_configuration(&self, config: &Value) -> Result<(), Status> {
+        let unknown = admission::check_types(&self.resource, &self.version.name, config)
+            .map_err(|status| self.untyped(config, &status.message))?;
+        match unknown.first() {
+            Some(path) => Err(self.untyped(config, &format!(".{path}: field not declared in schema"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The failure of a server that finds a configuration not to be of its kind.
+    fn untyped(&self, config: &Value, why: &str) -> Status {
+        let text = |field: &str| config["metadata"].get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = self.resource.api_version(&self.version.name);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let message = format!(
+            "failed to create typed patch object ({}/{}; {group}/{version}, Kind={}): {why}",
+            text("namespace"),
+            text("name"),
+            self.resource.kind
+        );
+        let mut status = Status::failure(Reason::Unknown, message);
+        status.code = 500;
+        status
+    }
+
     pub(super) fn apply(self, dry_run: bool) -> Answer {
         let (name, force) = self.applier()?;
         let api_version = self.resource.api_version(&self.version.name);
         let config = self.configuration(&api_version, &self.resource.kind)?;
+        self.check_configuration(&config)?;
         let mut warnings = Vec::new();
         let (code, stored) = self.server.store.write(|state| {
             self.still_served(state)?;
@@ -95,7 +133,9 @@ impl Call<'_> {
                     return Err(self.not_found());
                 }
                 let (object, managers) = self.merged(self.empty_object(), None, &config, (name, force))?;
-                let object = self.usable(object, &mut warnings)?;
+                let mut object = self.usable(object, &mut warnings)?;
+                // A version of what is not there means nothing.
+                crate::rules::metadata(&mut object).remove("resourceVersion");
                 if let Some(uid) = object["metadata"].get("uid").and_then(Value::as_str) {
                     let why = format!(
                         "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -107,6 +147,8 @@ impl Call<'_> {
             };
             let (object, managers) = self.applied(&current, &config, (name, force))?;
             let mut object = self.usable(object, &mut warnings)?;
+            let live = current.value(&self.resource, &self.version.name);
+            self.check_uid(&object, &live["metadata"]["uid"])?;
             self.check_metadata(&mut object)?;
             crate::defaults::fill(&mut object, &self.resource);
             self.complete(&mut object);
@@ -178,16 +220,7 @@ impl Call<'_> {
         match applied {
             Ok((object, managers)) => Ok((object, managers.write())),
             Err(NotApplied::Conflicts(conflicts)) => Err(conflict(&conflicts)),
-            Err(NotApplied::Unfit(why)) => {
-                let name = self.place.name.as_deref().unwrap_or_default();
-                let namespace = self.place.namespace.as_deref().unwrap_or_default();
-                let api_version = self.resource.api_version(&self.version.name);
-                let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-                Err(Status::internal_error(format!(
-                    "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={}): {why}",
-                    self.resource.kind
-                )))
-            }
+            Err(NotApplied::Unfit(why)) => Err(self.untyped(config, &why.to_string())),
         }
     }
 }

@@ -120,7 +120,7 @@ impl Call<'_> {
             r#type,
             scope,
             manager,
-            time: time.as_str().unwrap_or_default(),
+            time: time.as_str().filter(|_| self.part != Part::Scale),
             versions: &|api_version| {
                 resource.versions.iter().any(|version| resource.api_version(&version.name) == api_version)
             },

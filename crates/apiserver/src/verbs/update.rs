@@ -195,19 +195,24 @@ impl Call<'_> {
             warnings = self.check_fields(&mut object).map_err(unusable)?;
             let managing = Managing::Update { sent: managing::take(&mut object), name };
             self.check_place(&mut object)?;
-            if let Some(other) =
-                object["metadata"].get("uid").filter(|other| **other != uid && !other.is_null())
-            {
-                let message = format!("Invalid value: {other}: field is immutable");
-                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "metadata.uid", message);
-                return Err(self.invalid(&object, [cause]));
-            }
+            self.check_uid(&object, &uid)?;
             self.check_metadata(&mut object)?;
             defaults::fill(&mut object, &self.resource);
             self.complete(&mut object);
             self.replace(state, &current, object, managing, dry_run)
         })?;
         Ok(with_warnings(self.show(StatusCode::OK, &stored)?, &warnings))
+    }
+
+    /// What is patched stays the object that it is.
+    pub(super) fn check_uid(&self, object: &Value, uid: &Value) -> Result<(), Status> {
+        let Some(other) = object["metadata"].get("uid").filter(|other| *other != uid && !other.is_null())
+        else {
+            return Ok(());
+        };
+        let message = format!("Invalid value: {other}: field is immutable");
+        let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "metadata.uid", message);
+        Err(self.invalid(object, [cause]))
     }
 
     /// Writes what an object becomes, which comes without managers. Nothing happens if that is what it was; and an object that is

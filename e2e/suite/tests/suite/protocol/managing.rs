@@ -13,11 +13,17 @@ const MERGE: &str = "application/merge-patch+json";
 /// Writes down who manages what of an object.
 async fn managers(stage: &Stage, path: &str) {
     let answer = stage.send_quietly("GET", path, Value::Null).await;
+    let mut entries = Vec::new();
     for entry in answer.body["metadata"]["managedFields"].as_array().cloned().unwrap_or_default() {
         let text = |field: &str| entry[field].as_str().unwrap_or("-").to_owned();
         let dated = if entry.get("time").is_some() { "dated" } else { "undated" };
         let who = [text("manager"), text("operation"), text("apiVersion"), text("subresource")].join(" ");
-        stage.note(format!("  {who} {dated}"));
+        entries.push((format!("  {who} {dated}"), entry));
+    }
+    // They are in the order of their times, which depends on how fast everything was.
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (who, entry) in entries {
+        stage.note(who);
         for line in fields(&entry["fieldsV1"], "") {
             stage.note(format!("    {line}"));
         }
@@ -124,7 +130,7 @@ fn managers_of_kinds_with_defaults_and_a_status() {
         }
         let services = stage.core("services");
         stage.note("a service, and a pod");
-        let service = json!({ "metadata": { "name": "s" }, "spec": { "selector": { "a": "b" }, "ports": [{ "port": 80 }, { "port": 80, "protocol": "UDP", "name": "u" }] } });
+        let service = json!({ "metadata": { "name": "s" }, "spec": { "selector": { "a": "b" }, "ports": [{ "port": 80, "name": "t" }, { "port": 80, "protocol": "UDP", "name": "u" }] } });
         for (path, object) in [
             (services, service),
             (
@@ -280,7 +286,12 @@ fn apply_over_what_was_there_and_with_many() {
         apply(stage, &a, "two", false, &map(json!({ "b": "1" }))).await;
         apply(stage, &a, "two", false, &map(json!({ "b": "1" }))).await;
         stage.note("several conflicts");
-        apply(stage, &a, "three", false, &map(json!({ "b": "2", "a": "3" }))).await;
+        let (parameters, headers) = (&[("fieldManager", "three")], &[("content-type", APPLY)]);
+        let body = map(json!({ "b": "2", "a": "3" })).to_string();
+        let refused =
+            stage.send(&Ask { method: "PATCH", path: &a, parameters, headers, body, ..Ask::default() }).await;
+        // Which manager comes first in the details is chance.
+        stage.note(format!("  {} {}", refused.code, refused.body["message"]));
         stage.note("what was applied is left by who applies nothing");
         apply(
             stage,
