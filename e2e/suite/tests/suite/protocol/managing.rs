@@ -234,6 +234,7 @@ fn apply_of_a_custom_resource() {
         stage.make(definitions, definition).await;
         let parcels = stage.group("apply.e2e.example.com/v1", "parcels");
         stage.until(&parcels, |answer| answer.code == 200).await;
+        stage.transcript().forget();
         let a = format!("{parcels}/a");
         let parcel = |spec: Value| json!({ "apiVersion": "apply.e2e.example.com/v1", "kind": "Parcel", "metadata": { "name": "a" }, "spec": spec });
         apply(stage, &a, "one", false, &parcel(json!({ "size": 1, "entries": { "x": "1" }, "pair": { "x": 1 }, "order": ["a"], "tags": ["p"],
