@@ -137,10 +137,10 @@ fn entries(
 }
 
 /// The items of a list under the elements that they are. What has no element is left out.
-fn by_element<'v>(
-    items: Option<&'v Vec<Value>>,
+fn by_element(
+    items: Option<&Vec<Value>>,
     element: impl Fn(&Value) -> Result<String, String>,
-) -> BTreeMap<String, Vec<&'v Value>> {
+) -> BTreeMap<String, Vec<&Value>> {
     let mut all: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for item in items.into_iter().flatten() {
         if let Ok(element) = element(item) {

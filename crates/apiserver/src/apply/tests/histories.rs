@@ -64,7 +64,9 @@ impl Wish {
                 let (a, b) = fields?;
                 let mut item = json!({ "name": name });
                 for (field, value) in [("a", a), ("b", b)] {
-                    value.map(|value| item[field] = value.into());
+                    if let Some(value) = value {
+                        item[field] = value.into();
+                    }
                 }
                 Some(item)
             })
