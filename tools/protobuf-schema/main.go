@@ -24,17 +24,21 @@ import (
 	clientgo "k8s.io/client-go/kubernetes/scheme"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	apiregistrationbeta "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
 const head = `# The protobuf messages of Kubernetes and their JSON, written by tools/protobuf-schema.
 #
 # kinds VERSION PACKAGE KIND...   these kinds of an apiVersion (* for any) are the messages of that name
 # package PACKAGE                 the messages that follow are in it
-# MESSAGE[=FORM] FIELD...         FORM when the JSON is not an object of the fields
+# MESSAGE[=FORM] FIELD...         FORM when the JSON is not an object of the fields; with ! it is atomic
 #
 # FIELD is NAME:NUMBER, marks, and TYPE: a scalar, or a message, with its package unless it is the same.
 # Marks: [] list, {} map from texts, * pointer, + embedded; ? left out when zero or absent, and of a list
 # without it: ! [] when absent.
+#
+# What is merged by server-side apply, where it is not as usual (a list is atomic, maps and messages are not), is after
+# the type: @! atomic, @+ not atomic, @ a set, @KEY,KEY... a list by keys, with =DEFAULT of a key that has one.
 `
 
 func main() {
@@ -52,7 +56,11 @@ func table() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	packages, err := allMessages(slices.Collect(maps.Values(kinds)))
+	merging, err := readMerging()
+	if err != nil {
+		return "", err
+	}
+	packages, err := allMessages(slices.Collect(maps.Values(kinds)), merging)
 	if err != nil {
 		return "", err
 	}
@@ -116,8 +124,10 @@ func kindLines(kinds map[schema.GroupVersionKind]reflect.Type) (lines []string) 
 }
 
 // allMessages is what can be met in these types, by package and name.
-func allMessages(open []reflect.Type) (map[string]map[string]message, error) {
+func allMessages(open []reflect.Type, merging merging) (map[string]map[string]message, error) {
 	packages := map[string]map[string]message{}
+	// What embeds a message knows its fields by name, too.
+	around := map[reflect.Type]*smd.Map{}
 	for len(open) > 0 {
 		t := open[len(open)-1]
 		open = open[:len(open)-1]
@@ -136,10 +146,16 @@ func allMessages(open []reflect.Type) (map[string]map[string]message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", packageOf(t), t.Name(), err)
 		}
+		if err := merging.mark(&m, around[t]); err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", packageOf(t), t.Name(), err)
+		}
 		messages[t.Name()] = m
 		for _, f := range m.fields {
 			if f.message != nil {
 				open = append(open, f.message)
+			}
+			if strings.HasPrefix(f.marks, "+") {
+				around[f.message] = merging[openAPIName(t)].Map
 			}
 		}
 	}

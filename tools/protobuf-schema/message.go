@@ -53,6 +53,7 @@ var scalars = map[reflect.Kind]string{
 type message struct {
 	t      reflect.Type
 	form   string
+	atomic bool
 	fields []field
 }
 
@@ -63,6 +64,7 @@ type field struct {
 	marks   string
 	scalar  string
 	message reflect.Type // unless it is a scalar
+	merge   string
 }
 
 // isMessage tells whether a kind has a protobuf form. Table has none; that it embeds a message makes it look like one.
@@ -201,6 +203,9 @@ func (m message) String() string {
 	if m.form != "" {
 		words[0] += "=" + m.form
 	}
+	if m.atomic {
+		words[0] += "!"
+	}
 	for _, f := range m.fields {
 		typeName := f.scalar
 		if f.message != nil {
@@ -209,7 +214,7 @@ func (m message) String() string {
 				typeName = packageOf(f.message) + "." + typeName
 			}
 		}
-		words = append(words, fmt.Sprintf("%s:%d%s%s", f.name, f.number, f.marks, typeName))
+		words = append(words, fmt.Sprintf("%s:%d%s%s%s", f.name, f.number, f.marks, typeName, f.merge))
 	}
 	return strings.Join(words, " ")
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use informer_serving::table::{Columns, PrinterColumn};
+use serde_json::Value;
 
 /// A collection of objects: what is stored, listed and watched as one, in all its versions.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,8 @@ pub(crate) struct Version {
     pub columns: Vec<PrinterColumn>,
     /// Fields a selector may name beside name and namespace, as dotted paths (`spec.nodeName`).
     pub selectable_fields: Vec<String>,
+    /// What a custom resource says of its fields.
+    pub schema: Option<Arc<Value>>,
 }
 
 /// Where a kind keeps what `scale` shows, as dotted paths (`spec.replicas`).

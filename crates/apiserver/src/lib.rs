@@ -30,6 +30,7 @@
 #![allow(clippy::result_large_err, reason = "the error of a request is its answer, and made once")]
 
 mod admission;
+mod apply;
 mod builtin;
 mod catalog;
 mod compress;

@@ -35,9 +35,9 @@ pub use key::{KeyError, ObjectKey};
 pub use kinds::{BUILTIN_KINDS, BuiltinKind};
 pub use labels::{Label, LabelError, LabelSource, Labels, validate_label_key, validate_label_value};
 pub use protobuf::{
-    JSON_TEXT, OBJECT_BYTES, ProtobufEncodeError, ProtobufEncodeErrorKind, ProtobufError, ProtobufErrorKind,
-    ProtobufHead, ProtobufKind, ProtobufList, ProtobufObject, check_fields, complete_fields, decode_protobuf,
-    decoded_bytes, encode_protobuf, encode_watch_event, has_protobuf,
+    JSON_TEXT, MergeKey, MergeType, Merging, OBJECT_BYTES, ProtobufEncodeError, ProtobufEncodeErrorKind,
+    ProtobufError, ProtobufErrorKind, ProtobufHead, ProtobufKind, ProtobufList, ProtobufObject, check_fields,
+    complete_fields, decode_protobuf, decoded_bytes, encode_protobuf, encode_watch_event, has_protobuf,
 };
 pub use resource::{GroupVersionKind, GroupVersionResource, ResourceArg, ResourceArgError, qualified_name};
 pub use selector::{Operator, Requirement, RequirementError, Selector, SelectorError, SelectorErrorKind};

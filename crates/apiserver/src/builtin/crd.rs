@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions: what they define, and what a server adds to them.
 
+use std::sync::Arc;
+
 use informer_model::{Status, StatusCause};
 use informer_serving::table::PrinterColumn;
 use jiff::Timestamp;
@@ -67,8 +69,16 @@ fn version(definition: &Value, version: api::CustomResourceDefinitionVersion) ->
         }),
         columns: PrinterColumn::of_crd(definition, &version.name),
         selectable_fields: fields.map(|field| dotted(&field.json_path)).collect(),
+        schema: schema_of(definition, &version.name).map(Arc::new),
         name: version.name,
     }
+}
+
+/// What a definition says of the fields of a version.
+fn schema_of(definition: &Value, version: &str) -> Option<Value> {
+    let mut versions = definition.pointer("/spec/versions")?.as_array()?.iter();
+    let version = versions.find(|known| known.get("name").is_some_and(|name| name == version))?;
+    version.pointer("/schema/openAPIV3Schema").cloned()
 }
 
 /// `.spec.replicas` without the dot that it begins with.

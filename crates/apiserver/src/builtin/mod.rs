@@ -69,6 +69,7 @@ fn version(row: &BuiltinKind) -> Version {
         }),
         columns: Vec::new(),
         selectable_fields: owned(selectable_fields(row)),
+        schema: None,
     }
 }
 

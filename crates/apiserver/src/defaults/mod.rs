@@ -15,8 +15,24 @@ use serde_json::{Map, Value, json};
 use crate::{builtin, catalog::Resource, rules};
 pub(crate) use network::keep_address;
 
-/// Fills in what a built-in object was left without.
+/// Fills in what a built-in object was left without, and what admission gives it.
 pub(crate) fn fill(object: &mut Value, resource: &Resource) {
+    fill_kind(object, resource);
+    admit(object, resource);
+}
+
+/// What is not its writer's, although every object has it.
+pub(crate) fn admit(object: &mut Value, resource: &Resource) {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => pods::admit(&mut object["spec"]),
+        ("", "Namespace") => set(&mut object["spec"], "finalizers", json!(["kubernetes"])),
+        ("", "Service") => network::admit_service(&mut object["spec"]),
+        _ => {}
+    }
+}
+
+/// Fills in the defaults of a kind.
+pub(crate) fn fill_kind(object: &mut Value, resource: &Resource) {
     if resource.custom {
         return;
     }
@@ -26,7 +42,6 @@ pub(crate) fn fill(object: &mut Value, resource: &Resource) {
         ("", "Namespace") => {
             let name = object["metadata"]["name"].clone();
             set(&mut object["metadata"]["labels"], "kubernetes.io/metadata.name", name);
-            set(&mut object["spec"], "finalizers", json!(["kubernetes"]));
         }
         ("", "Service") => network::fill_service(&mut object["spec"]),
         ("", "Secret") => {

@@ -22,12 +22,6 @@ pub(super) fn fill_service(spec: &mut Value) {
         return;
     }
     set(spec, "internalTrafficPolicy", "Cluster");
-    set(spec, "ipFamilies", json!(["IPv4"]));
-    set(spec, "ipFamilyPolicy", "SingleStack");
-    if has(spec, "clusterIP") {
-        let address = spec["clusterIP"].clone();
-        set(spec, "clusterIPs", json!([address]));
-    }
     if spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" {
         set(spec, "externalTrafficPolicy", "Cluster");
     }
@@ -62,5 +56,18 @@ pub(super) fn fill_slice(slice: &mut Value) {
     for port in items(slice, "/ports") {
         set(port, "name", "");
         set(port, "protocol", "TCP");
+    }
+}
+
+/// What a server finds out about the addresses of a service.
+pub(super) fn admit_service(spec: &mut Value) {
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    set(spec, "ipFamilies", json!(["IPv4"]));
+    set(spec, "ipFamilyPolicy", "SingleStack");
+    if has(spec, "clusterIP") {
+        let address = spec["clusterIP"].clone();
+        set(spec, "clusterIPs", json!([address]));
     }
 }

@@ -11,13 +11,9 @@ const WITH_MODES: [&str; 4] = ["configMap", "secret", "downwardAPI", "projected"
 pub(super) fn fill(spec: &mut Value) {
     fill_spec(spec);
     set(spec, "enableServiceLinks", true);
-    set(spec, "serviceAccountName", "default");
-    let account = spec["serviceAccountName"].clone();
-    set(spec, "serviceAccount", account);
     for list in ["/initContainers", "/containers"] {
         items(spec, list).for_each(request_what_is_limited);
     }
-    admit(spec);
 }
 
 /// Fills in the pod that a template describes.
@@ -112,8 +108,11 @@ fn request_what_is_limited(container: &mut Value) {
     }
 }
 
-/// What admission does to a pod: a priority, and patience with nodes that are away.
-fn admit(spec: &mut Value) {
+/// What admission does to a pod: an account, a priority, and patience with nodes that are away.
+pub(super) fn admit(spec: &mut Value) {
+    set(spec, "serviceAccountName", "default");
+    let account = spec["serviceAccountName"].clone();
+    set(spec, "serviceAccount", account);
     if !has(spec, "priorityClassName") {
         set(spec, "priority", 0);
         set(spec, "preemptionPolicy", "PreemptLowerPriority");

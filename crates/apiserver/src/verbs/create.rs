@@ -7,13 +7,25 @@ use informer_model::{ObjectKey, Status, StatusCause};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Answer, Call, not_allowed};
+use super::{
+    Answer, Call,
+    managing::{self, Managing},
+    not_allowed,
+};
 use crate::{
     admission, defaults,
     respond::Body,
     rules,
     store::{State, Stored},
 };
+
+/// An object that has passed the checks and is not in the store yet.
+pub(super) struct New {
+    object: Value,
+    /// What its name begins with, if it is to get one.
+    prefix: Option<String>,
+    now: Timestamp,
+}
 
 impl Call<'_> {
     pub(super) fn create(self) -> Answer {
@@ -22,9 +34,21 @@ impl Call<'_> {
         if self.resource.namespaced && self.place.namespace.is_none() {
             return Err(not_allowed());
         }
+        let manager = self.manager("CreateOptions")?;
         let mut object = self.decode()?;
         self.check_type(&mut object)?;
         let warnings = self.check_fields(&mut object)?;
+        let sent = managing::take(&mut object);
+        let new = self.prepare(object, Managing::Update { sent, name: manager })?;
+        let stored = self.server.store.write(|state| {
+            self.still_served(state)?;
+            self.insert(state, new, dry_run)
+        })?;
+        Ok(with_warnings(self.show(StatusCode::CREATED, &stored)?, &warnings))
+    }
+
+    /// Makes of an object that somebody wants, with the managers that it is to have, one that can be created.
+    pub(super) fn prepare(&self, mut object: Value, managing: Managing) -> Result<New, Status> {
         self.check_place(&mut object)?;
         self.check_metadata(&mut object)?;
         if object["metadata"].get("resourceVersion").is_some() {
@@ -37,36 +61,45 @@ impl Call<'_> {
             let cause = StatusCause::new(StatusCause::FIELD_VALUE_REQUIRED, "metadata.name", message);
             return Err(self.invalid(&object, [cause]));
         }
-        defaults::fill(&mut object, &self.resource);
+        defaults::fill_kind(&mut object, &self.resource);
+        self.complete(&mut object);
         let now = Timestamp::now();
+        let managers = match managing {
+            Managing::Update { sent, name } => self.managers_of_new(&object, sent, name, now),
+            Managing::Known(managers) => managers,
+        };
+        defaults::admit(&mut object, &self.resource);
         let uid = self.server.new_uid();
         rules::prepare_create(&mut object, &self.resource, &self.version, &uid, now);
         defaults::fill_new(&mut object, &self.resource);
         defaults::fill_status(&mut object, &self.resource, now);
-        let stored = self.server.store.write(|state| {
-            self.still_served(state)?;
-            if generated {
-                object["metadata"]["name"] = self.free_name(state, &prefix).into();
-                // What was generated may not be a name: the prefix is the client's.
-                self.check_metadata(&mut object)?;
+        managing::put(&mut object, managers);
+        Ok(New { object, prefix: generated.then_some(prefix), now })
+    }
+
+    /// Puts a new object into the store, under a name of its own.
+    pub(super) fn insert(&self, state: &mut State, new: New, dry_run: bool) -> Result<Arc<Stored>, Status> {
+        let New { mut object, prefix, now } = new;
+        if let Some(prefix) = prefix {
+            object["metadata"]["name"] = self.free_name(state, &prefix).into();
+            // What was generated may not be a name: the prefix is the client's.
+            self.check_metadata(&mut object)?;
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let key = ObjectKey::new(self.place.namespace.as_deref(), name);
+        let key = key.map_err(|e| Status::bad_request(e.to_string()))?;
+        if let Some(known) = state.get(self.id, &key) {
+            let mut status = Status::already_exists(&self.resource.plural, &self.resource.group, name);
+            let known = known.value(&self.resource, &self.version.name);
+            if known["metadata"].get("deletionTimestamp").is_some() {
+                status.message = format!("object is being deleted: {}", status.message);
             }
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let key = ObjectKey::new(self.place.namespace.as_deref(), name);
-            let key = key.map_err(|e| Status::bad_request(e.to_string()))?;
-            if let Some(known) = state.get(self.id, &key) {
-                let mut status = Status::already_exists(&self.resource.plural, &self.resource.group, name);
-                let known = known.value(&self.resource, &self.version.name);
-                if known["metadata"].get("deletionTimestamp").is_some() {
-                    status.message = format!("object is being deleted: {}", status.message);
-                }
-                return Err(status);
-            }
-            admission::check_namespace(state, self.place.namespace.as_deref())?;
-            self.assign_address(state, &mut object);
-            self.complete(&mut object);
-            self.put(state, object, dry_run, now)
-        })?;
-        Ok(with_warnings(self.show(StatusCode::CREATED, &stored)?, &warnings))
+            return Err(status);
+        }
+        admission::check_namespace(state, self.place.namespace.as_deref())?;
+        self.assign_address(state, &mut object);
+        self.complete(&mut object);
+        self.put(state, object, dry_run, now)
     }
 
     /// A name that no other object has. Of ten million for one prefix it looks at eight.

@@ -1,9 +1,11 @@
 //! What a client can do with objects: one function for each verb.
 
+mod apply;
 mod body;
 mod create;
 mod delete;
 mod list;
+mod managing;
 mod read;
 mod scale;
 mod update;

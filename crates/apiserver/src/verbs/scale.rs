@@ -12,7 +12,11 @@ use informer_serving::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Call, update::Patch};
+use super::{
+    Answer, Call,
+    managing::{self, Managing},
+    update::Patch,
+};
 use crate::{catalog::Scale, fields, media, respond, store::Stored};
 
 impl Call<'_> {
@@ -23,6 +27,7 @@ impl Call<'_> {
     }
 
     pub(super) fn update_scale(self) -> Answer {
+        let name = self.manager("UpdateOptions")?;
         let sent = media::decode(self.headers, &self.body)?;
         let text = |pointer: &str| sent.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (kind, api_version) = (text("/kind"), text("/apiVersion"));
@@ -40,18 +45,44 @@ impl Call<'_> {
                 )));
             }
         }
-        self.write_scale(|_| Ok(sent))
+        self.write_scale(name, |_| Ok(sent))
     }
 
     pub(super) fn patch_scale(self) -> Answer {
+        if self.is_apply() {
+            return self.apply_scale();
+        }
+        let name = self.patcher()?;
         let patch = Patch::read(&self)?;
-        self.write_scale(|mut scale| {
+        self.write_scale(name, |mut scale| {
             patch.apply(&mut scale)?;
             Ok(scale)
         })
     }
 
-    fn write_scale(&self, change: impl FnOnce(Value) -> Result<Value, Status>) -> Answer {
+    /// Applies the replicas that a Scale asks for to the object.
+    fn apply_scale(&self) -> Answer {
+        let (form, dry_run) = (self.scale_form()?, self.dry_run()?);
+        let (name, force) = self.applier()?;
+        let sent = self.configuration("autoscaling/v1", "Scale")?;
+        let replicas = sent.get("spec").and_then(|spec| spec.get("replicas"));
+        let stored = self.server.store.write(|state| {
+            let current = self.current(state)?;
+            let mut config = json!({
+                "apiVersion": self.resource.api_version(&self.version.name),
+                "kind": self.resource.kind,
+            });
+            if let Some(replicas) = replicas {
+                check_replicas(replicas.as_i64().unwrap_or(-1), current.key.name())?;
+                set(&mut config, &self.paths()?.spec_replicas, replicas.clone());
+            }
+            let (object, managers) = self.applied(&current, &config, (name, force))?;
+            self.replace(state, &current, object, Managing::Known(managers), dry_run)
+        })?;
+        self.show_scale(&stored, form)
+    }
+
+    fn write_scale(&self, name: String, change: impl FnOnce(Value) -> Result<Value, Status>) -> Answer {
         let form = self.scale_form()?;
         let dry_run = self.dry_run()?;
         let stored = self.server.store.write(|state| {
@@ -64,12 +95,9 @@ impl Call<'_> {
                 None | Some(Value::Null) => 0,
                 Some(value) => value.as_i64().unwrap_or(-1),
             };
-            if !(0..=i64::from(i32::MAX)).contains(&replicas) {
-                let message = "Invalid value: must be a number greater than or equal to 0";
-                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "spec.replicas", message);
-                return Err(Status::invalid("Scale", "autoscaling", current.key.name(), [cause]));
-            }
+            check_replicas(replicas, current.key.name())?;
             let mut object = current.value(&self.resource, &self.version.name);
+            managing::take(&mut object);
             set(&mut object, &self.paths()?.spec_replicas, replicas.into());
             // Whoever sends a version or a uid means the object of that version and uid.
             for field in ["resourceVersion", "uid"] {
@@ -77,7 +105,7 @@ impl Call<'_> {
                     object["metadata"][field] = value.clone();
                 }
             }
-            self.replace(state, &current, object, dry_run)
+            self.replace(state, &current, object, Managing::Update { sent: None, name }, dry_run)
         })?;
         self.show_scale(&stored, form)
     }
@@ -138,6 +166,15 @@ impl Call<'_> {
             "status": status,
         }))
     }
+}
+
+fn check_replicas(replicas: i64, name: &str) -> Result<(), Status> {
+    if (0..=i64::from(i32::MAX)).contains(&replicas) {
+        return Ok(());
+    }
+    let message = "Invalid value: must be a number greater than or equal to 0";
+    let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "spec.replicas", message);
+    Err(Status::invalid("Scale", "autoscaling", name, [cause]))
 }
 
 /// A label selector as text, from whichever of its forms a kind has.

@@ -8,7 +8,11 @@ use jiff::Timestamp;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use super::{Answer, Call, Part, create::with_warnings};
+use super::{
+    Answer, Call, Part,
+    create::with_warnings,
+    managing::{self, Managing},
+};
 use crate::{
     admission, custom, defaults,
     media::{self, BODY_LIMIT},
@@ -39,6 +43,7 @@ impl Patch {
         const JSON: &str = "application/json-patch+json";
         const MERGE: &str = "application/merge-patch+json";
         const STRATEGIC: &str = "application/strategic-merge-patch+json";
+        const APPLY: &str = super::apply::MEDIA_TYPE;
         let bad = |e: serde_json::Error| Status::bad_request(format!("the patch cannot be read: {e}"));
         match media::content_type(call.headers) {
             Some(JSON) => {
@@ -62,9 +67,9 @@ impl Patch {
             }
             // Only of built-in kinds is it known which lists have keys.
             _ if call.resource.custom => {
-                Err(Status::unsupported_media_type(&[JSON, MERGE]).about("", "", ""))
+                Err(Status::unsupported_media_type(&[JSON, MERGE, APPLY]).about("", "", ""))
             }
-            _ => Err(Status::unsupported_media_type(&[JSON, MERGE, STRATEGIC]).about("", "", "")),
+            _ => Err(Status::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY]).about("", "", "")),
         }
     }
 
@@ -156,16 +161,18 @@ impl Call<'_> {
     pub(super) fn update(self) -> Answer {
         self.check_form()?;
         let dry_run = self.dry_run()?;
+        let name = self.manager("UpdateOptions")?;
         let mut object = self.decode()?;
         self.check_type(&mut object)?;
         let warnings = self.check_fields(&mut object)?;
+        let managing = Managing::Update { sent: managing::take(&mut object), name };
         self.check_place(&mut object)?;
         self.check_metadata(&mut object)?;
         defaults::fill(&mut object, &self.resource);
         self.complete(&mut object);
         let stored = self.server.store.write(|state| {
             let current = self.current(state)?;
-            self.replace(state, &current, object, dry_run)
+            self.replace(state, &current, object, managing, dry_run)
         })?;
         Ok(with_warnings(self.show(StatusCode::OK, &stored)?, &warnings))
     }
@@ -173,6 +180,10 @@ impl Call<'_> {
     pub(super) fn patch(self) -> Answer {
         self.check_form()?;
         let dry_run = self.dry_run()?;
+        if self.is_apply() {
+            return self.apply(dry_run);
+        }
+        let name = self.patcher()?;
         let patch = Patch::read(&self)?;
         let mut warnings = Vec::new();
         let stored = self.server.store.write(|state| {
@@ -182,33 +193,41 @@ impl Call<'_> {
             patch.apply(&mut object)?;
             self.check_type(&mut object).map_err(unusable)?;
             warnings = self.check_fields(&mut object).map_err(unusable)?;
+            let managing = Managing::Update { sent: managing::take(&mut object), name };
             self.check_place(&mut object)?;
-            if let Some(other) =
-                object["metadata"].get("uid").filter(|other| **other != uid && !other.is_null())
-            {
-                let message = format!("Invalid value: {other}: field is immutable");
-                let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "metadata.uid", message);
-                return Err(self.invalid(&object, [cause]));
-            }
+            self.check_uid(&object, &uid)?;
             self.check_metadata(&mut object)?;
             defaults::fill(&mut object, &self.resource);
             self.complete(&mut object);
-            self.replace(state, &current, object, dry_run)
+            self.replace(state, &current, object, managing, dry_run)
         })?;
         Ok(with_warnings(self.show(StatusCode::OK, &stored)?, &warnings))
     }
 
-    /// Writes what an object becomes. Nothing happens if that is what it was; and an object that is being
-    /// deleted goes with its last finalizer.
+    /// What is patched stays the object that it is.
+    pub(super) fn check_uid(&self, object: &Value, uid: &Value) -> Result<(), Status> {
+        let Some(other) = object["metadata"].get("uid").filter(|other| *other != uid && !other.is_null())
+        else {
+            return Ok(());
+        };
+        let message = format!("Invalid value: {other}: field is immutable");
+        let cause = StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "metadata.uid", message);
+        Err(self.invalid(object, [cause]))
+    }
+
+    /// Writes what an object becomes, which comes without managers. Nothing happens if that is what it was; and an object that is
+    /// being deleted goes with its last finalizer.
     pub(super) fn replace(
         &self,
         state: &mut State,
         current: &Arc<Stored>,
         mut object: Value,
+        managing: Managing,
         dry_run: bool,
     ) -> Result<Arc<Stored>, Status> {
         let name = current.key.name();
-        let before = current.value(&self.resource, &self.version.name);
+        let now = Timestamp::now();
+        let mut before = current.value(&self.resource, &self.version.name);
         let sent = |field: &str| object["metadata"].get(field).and_then(Value::as_str).unwrap_or_default();
         let version = sent("resourceVersion");
         if !version.is_empty() && version != current.version.to_string() {
@@ -219,6 +238,13 @@ impl Call<'_> {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
             return Err(self.conflict(name, &why));
         }
+        let known = managing::take(&mut before);
+        let managers = match managing {
+            Managing::Update { sent, name } => {
+                self.managers_of_updated((&before, known.as_ref()), &object, (sent, name), now)
+            }
+            Managing::Known(managers) => managers,
+        };
         if self.resource.group.is_empty() && self.resource.kind == "Service" {
             defaults::keep_address(&mut object, &before);
         }
@@ -227,6 +253,9 @@ impl Call<'_> {
         } else {
             rules::prepare_update(&mut object, &before, &self.resource, &self.version);
         }
+        let unchanged = object == before && managing::is_same_but_times(managers.as_ref(), known.as_ref());
+        managing::put(&mut object, managers);
+        managing::put(&mut before, known);
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
         if deleting {
             let held_by = rules::finalizers(&before);
@@ -251,10 +280,10 @@ impl Call<'_> {
                 return admission::unwritten(&self.resource, &self.version.name, &object);
             }
         }
-        if object == before {
+        if unchanged {
             return Ok(Arc::clone(current));
         }
-        self.put(state, object, dry_run, Timestamp::now())
+        self.put(state, object, dry_run, now)
     }
 
     /// Takes an object out of the store in its last state.

@@ -14,7 +14,7 @@ use crate::Object;
 /// What became of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationResult {
-    /// Nothing: it was so already, and no request was sent.
+    /// Nothing: it was so already. Only an [apply](Writes::apply) may have asked the server to find out.
     None,
     /// There was none.
     Created,

@@ -7,6 +7,7 @@
 //! In a [`Controller`](crate::controller::Controller) nobody has to ask: a call for a key begins when the caches show what the last call for
 //! it wrote with a `Writes`. So a plain [`Lister`](crate::Lister) is right there too, until the call writes itself.
 
+mod apply;
 mod call;
 mod fenced;
 mod helpers;

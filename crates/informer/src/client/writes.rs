@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 
 use super::{
     Behind, FreshLister,
+    apply::AppliedConfigurations,
     fenced::{Guard, Write},
     ledger::{Ledger, is_last_state},
 };
-use crate::{Lister, Object, ObjectError, SharedInformer};
+use crate::{Lister, Object, ObjectError, SharedInformer, store::Store};
 
 /// For so long after a write the cache is waited for.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -67,6 +68,7 @@ pub struct Writes<K: Resource> {
     within: Duration,
     guard: Guard,
     params: PostParams,
+    applied: Arc<AppliedConfigurations>,
 }
 
 /// Why an object was not written, as far as is known.
@@ -138,7 +140,8 @@ where
     pub fn of_kind(client: Client, informer: &SharedInformer<K>, kind: K::DynamicType) -> Self {
         let ledger = Arc::new(Ledger::new(informer.store(), informer.coverage()));
         let (guard, params) = (Guard::default(), PostParams::default());
-        Self { client, kind: Arc::new(kind), ledger, within: WITHIN, guard, params }
+        let applied = Arc::default();
+        Self { client, kind: Arc::new(kind), ledger, within: WITHIN, guard, params, applied }
     }
 
     /// The same, and every write carries a [fence](crate::leader::Fence) of this term: it is sent only while the term lasts, refused here if a later leader
@@ -162,6 +165,18 @@ where
 
     pub(super) fn post_params(&self) -> &PostParams {
         &self.params
+    }
+
+    pub(super) fn applied(&self) -> &AppliedConfigurations {
+        &self.applied
+    }
+
+    pub(super) fn kind(&self) -> &K::DynamicType {
+        &self.kind
+    }
+
+    pub(super) fn store(&self) -> &Store<K> {
+        self.ledger.store()
     }
 
     /// For how long after a write readers wait for the cache. Default: 10 seconds; ten minutes at most.
@@ -351,6 +366,7 @@ impl<K: Resource> Clone for Writes<K> {
             within: self.within,
             guard: self.guard.clone(),
             params: self.params.clone(),
+            applied: Arc::clone(&self.applied),
         }
     }
 }
@@ -358,6 +374,11 @@ impl<K: Resource> Clone for Writes<K> {
 impl<K: Resource + 'static> fmt::Debug for Writes<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = K::plural(&self.kind);
-        f.debug_struct("Writes").field("of", &plural).field("remembered", &self.ledger.len()).finish()
+        let applied = self.applied.len();
+        f.debug_struct("Writes")
+            .field("of", &plural)
+            .field("applied", &applied)
+            .field("remembered", &self.ledger.len())
+            .finish()
     }
 }

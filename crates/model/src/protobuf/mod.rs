@@ -13,6 +13,7 @@ mod error;
 mod form;
 mod json;
 mod memory;
+mod merging;
 mod object;
 mod order;
 mod schema;
@@ -29,7 +30,9 @@ pub use encode::{
 };
 pub use error::{ProtobufError, ProtobufErrorKind};
 pub use memory::decoded_bytes;
+pub use merging::{MergeType, Merging};
 pub use object::{ProtobufHead, ProtobufObject};
+pub use schema::MergeKey;
 
 /// How deep messages may be nested. Objects of Kubernetes are about twenty deep, schemas in custom resource
 /// definitions two for each level of theirs.

@@ -5,6 +5,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
+use serde_json::Value;
+
 /// The schema of this crate.
 pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     // The text is part of the program and a test reads it.
@@ -18,6 +20,8 @@ pub(super) struct Schema {
     fields: Vec<Field>,
     /// Sorted by apiVersion and kind. The apiVersion `*` is any.
     kinds: Vec<(&'static str, &'static str, MessageId)>,
+    /// What [`Merge::Keys`] means, each once.
+    keys: Vec<(&'static str, Box<[MergeKey]>)>,
 }
 
 /// Which message of the [`SCHEMA`].
@@ -30,6 +34,8 @@ pub(super) struct Message {
     pub(super) package: &'static str,
     pub(super) name: &'static str,
     pub(super) form: Form,
+    /// Server-side apply does not merge it.
+    pub(super) atomic: bool,
     first_field: u16,
     fields: u16,
 }
@@ -67,6 +73,40 @@ pub(super) struct Field {
     pub(super) absent: Absent,
     /// Whether a zero that was sent is left out.
     pub(super) omits_zero: bool,
+    pub(super) merge: Merge,
+}
+
+/// What server-side apply merges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// Maps, and messages that are not atomic themselves; no lists.
+    Usual,
+    /// Nothing: it is replaced.
+    Atomic,
+    /// All fields, although the message is atomic elsewhere.
+    Fields,
+    /// A list as a set.
+    Set,
+    /// A list by keys: which, is in the schema.
+    Keys(u8),
+}
+
+/// A field that tells the items of a list apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeKey {
+    /// The name of the field.
+    pub name: &'static str,
+    /// What an item has that leaves it out.
+    pub default: Option<Value>,
+}
+
+impl MergeKey {
+    fn parse(text: &'static str) -> Self {
+        let (name, default) =
+            text.split_once('=').map_or((text, None), |(name, default)| (name, Some(default)));
+        let value = |text: &str| text.parse::<u32>().map_or_else(|_| text.into(), Value::from);
+        Self { name, default: default.map(value) }
+    }
 }
 
 /// How often a field occurs, and where its value goes.
@@ -146,8 +186,14 @@ impl Schema {
         })
     }
 
+    /// The keys of a list that is merged by them.
+    pub(super) fn keys(&self, keys: u8) -> &[MergeKey] {
+        self.keys.get(usize::from(keys)).map_or(&[], |(_, keys)| keys)
+    }
+
     fn parse(text: &'static str) -> Result<Self, String> {
-        let mut schema = Self { messages: Vec::new(), fields: Vec::new(), kinds: Vec::new() };
+        let mut schema =
+            Self { messages: Vec::new(), fields: Vec::new(), kinds: Vec::new(), keys: Vec::new() };
         let mut ids = HashMap::new();
         let mut unresolved = Vec::new();
         let mut kind_lines = Vec::new();
@@ -158,12 +204,14 @@ impl Schema {
                 "kinds" => kind_lines.push(rest),
                 "package" => package = rest,
                 _ => {
+                    let (first, atomic) =
+                        first.strip_suffix('!').map_or((first, false), |first| (first, true));
                     let (name, form) = first.split_once('=').unwrap_or((first, ""));
                     let form =
                         Form::parse(form).ok_or_else(|| format!("{package}.{name}: no form {form:?}"))?;
                     let id = schema.messages.len().try_into().map(MessageId).map_err(|e| e.to_string())?;
                     ids.insert((package, name), id);
-                    schema.messages.push(Message { package, name, form, first_field: 0, fields: 0 });
+                    schema.messages.push(Message { package, name, form, atomic, first_field: 0, fields: 0 });
                     unresolved.push(rest);
                 }
             }
@@ -171,12 +219,11 @@ impl Schema {
         for (message, rest) in schema.messages.iter_mut().zip(unresolved) {
             let first = schema.fields.len();
             for token in rest.split_ascii_whitespace() {
-                let field = Field::parse(token, message.package, &ids);
-                schema.fields.push(
-                    field.ok_or_else(|| {
-                        format!("{}.{}: bad field {token:?}", message.package, message.name)
-                    })?,
-                );
+                let bad = || format!("{}.{}: bad field {token:?}", message.package, message.name);
+                let (token, merge) = token.split_once('@').map_or((token, None), |(t, m)| (t, Some(m)));
+                let field = Field::parse(token, message.package, &ids).ok_or_else(bad)?;
+                let merge = Merge::parse(merge, &mut schema.keys).ok_or_else(bad)?;
+                schema.fields.push(Field { merge, ..field });
             }
             message.first_field = first.try_into().map_err(|_| "more than 65,535 fields")?;
             message.fields = (schema.fields.len() - first) as u16;
@@ -192,6 +239,24 @@ impl Schema {
         }
         schema.kinds.sort_unstable_by_key(|entry| (entry.0, entry.1));
         Ok(schema)
+    }
+}
+
+impl Merge {
+    fn parse(mark: Option<&'static str>, known: &mut Vec<(&'static str, Box<[MergeKey]>)>) -> Option<Self> {
+        Some(match mark {
+            None => Self::Usual,
+            Some("!") => Self::Atomic,
+            Some("+") => Self::Fields,
+            Some("") => Self::Set,
+            Some(keys) => {
+                let place = known.iter().position(|(text, _)| *text == keys).unwrap_or_else(|| {
+                    known.push((keys, keys.split(',').map(MergeKey::parse).collect()));
+                    known.len() - 1
+                });
+                Self::Keys(place.try_into().ok()?)
+            }
+        })
     }
 }
 
@@ -256,7 +321,15 @@ impl Field {
             "+" if matches!(r#type, Type::Message(_)) => (Count::Embedded, Absent::Zero),
             _ => return None,
         };
-        Some(Self { name, number: number.parse().ok()?, count, r#type, absent, omits_zero: marks == "?" })
+        Some(Self {
+            name,
+            number: number.parse().ok()?,
+            count,
+            r#type,
+            absent,
+            omits_zero: marks == "?",
+            merge: Merge::Usual,
+        })
     }
 }
 

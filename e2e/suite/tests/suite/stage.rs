@@ -330,8 +330,9 @@ impl Stage {
     }
 }
 
-/// Not more of a line than somebody would read.
+/// Not more of a line than somebody would read, and one line.
 fn short(line: String) -> String {
+    let line = line.replace('\n', "\\n");
     if line.chars().count() <= SHOWN {
         return line;
     }

@@ -2,6 +2,7 @@
 //!
 //! Requests go to the server as raw HTTP, without a socket. Where time matters it is tokio's paused time.
 
+mod applying;
 mod creating;
 mod custom;
 mod deleting;

@@ -1,5 +1,6 @@
 //! Writes and what is read after them.
 
+mod apply;
 mod call;
 mod simulation;
 pub(crate) mod stage;

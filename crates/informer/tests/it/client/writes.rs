@@ -148,7 +148,7 @@ async fn c38_what_the_informer_does_not_select_is_not_waited_for_and_what_leaves
     stage.lateness.hold(true);
     stage.create("shop/other").await;
     stage.create("bank/elsewhere").await;
-    assert_eq!(format!("{:?}", stage.maps), r#"Writes { of: "configmaps", remembered: 0 }"#);
+    assert_eq!(format!("{:?}", stage.maps), r#"Writes { of: "configmaps", applied: 0, remembered: 0 }"#);
     stage.lateness.hold(false);
 
     let mut mine = mk("shop/mine");

@@ -6,6 +6,7 @@ mod custom;
 mod deleting;
 mod discovery;
 mod formats;
+mod managing;
 mod pages;
 mod patching;
 mod reading;
