@@ -15,7 +15,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -180,32 +180,13 @@ impl Passing {
         }
         // What was cut before an answer is cut, too.
         let cut = self.cut.subscribe();
-        let answer = self.client.send(Request::from_parts(parts.clone(), Body::from(body.clone()))).await?;
-        let answer = match answer.status() {
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => self.apply(parts, body).await?,
-            _ => answer,
-        };
+        let answer = self.client.send(Request::from_parts(parts, Body::from(body))).await?;
         let (mut parts, body) = answer.into_parts();
         parts.headers.remove(header::TRANSFER_ENCODING);
         if verb != "watch" || !parts.status.is_success() {
             return Ok(Response::from_parts(parts, full(body.collect_bytes().await?)));
         }
         Ok(Response::from_parts(parts, self.late(body, cut)))
-    }
-
-    /// What a server does that knows no server-side apply: the fields are merged into the object, or it is created.
-    async fn apply(&self, mut parts: Parts, body: Bytes) -> Result<Response<Body>, BoxError> {
-        let path = parts.uri.path().to_owned();
-        parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
-        parts.uri = path.parse()?;
-        let merged = self.client.send(Request::from_parts(parts.clone(), Body::from(body.clone()))).await?;
-        if merged.status() != StatusCode::NOT_FOUND {
-            return Ok(merged);
-        }
-        parts.method = Method::POST;
-        parts.uri = path.rsplit_once('/').map_or("", |(collection, _)| collection).parse()?;
-        parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(self.client.send(Request::from_parts(parts, Body::from(body))).await?)
     }
 
     /// A body whose frames come as late as it is said at that moment, until it is cut.

@@ -51,8 +51,7 @@ generation changes, or a child does. Both sides have four workers and the same a
 types, and which fields of each child are the controller's. What differs is [`ours.rs`](src/controllers/ours.rs) and kube-runtime's
 [`website.rs`](peers/kube-rs/src/website.rs).
 
-- With kube-runtime every call applies all three children and the status on the server (server-side apply, forced), as its guide has it. (A server
-  that knows no server-side apply gets a merge patch or a creation from the proxy instead.) It caches no children: that saves memory, leaves nothing to compare
+- With kube-runtime every call applies all three children and the status on the server (server-side apply, forced), as its guide has it. It caches no children: that saves memory, leaves nothing to compare
   with, and nothing to be stale but the website. Generation and finalizers are predicates (which needs its feature `unstable-runtime`), `managedFields`
   are not kept. After an error it waits for 5 s, as in its guide.
 - With informer the children are cached, and a write is sent where something differs. A call for a website waits until the caches show what the last

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use informer_model::ObjectKey;
 
 use super::Behind;
@@ -18,6 +18,8 @@ tokio::task_local! {
 pub(crate) trait Remembered: Send + Sync {
     fn is_shown(&self, key: &ObjectKey) -> bool;
     fn wait<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Result<(), Behind>>;
+    /// Of an object that was made and that the cache does not have: whether it is gone when the cache has come that far.
+    fn missed(self: Arc<Self>, key: &ObjectKey) -> Option<BoxFuture<'static, bool>>;
 }
 
 /// What a call has written: objects, and where the versions of their writes are remembered.
@@ -54,6 +56,14 @@ impl Written {
             missing.extend(by.wait(key).await.err());
         }
         missing
+    }
+
+    /// Waits until the caches have come to what was made, and says whether some of it was gone before that: no event tells of that, as it was never
+    /// in a cache. None if they have all of it.
+    pub(crate) fn missed(&self) -> Option<impl Future<Output = bool> + Send + use<>> {
+        let made: FuturesUnordered<_> =
+            self.lock().iter().filter_map(|(by, key)| Arc::clone(by).missed(key)).collect();
+        (!made.is_empty()).then(|| made.any(|missed| async move { missed }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Objects> {

@@ -48,6 +48,8 @@ struct Write {
     version: ResourceVersion,
     /// The uid of the object that is gone, if one is.
     gone: Option<String>,
+    /// The last of it has left an object there.
+    left: bool,
     at: Instant,
     until: Instant,
 }
@@ -148,6 +150,7 @@ impl<K: Resource + 'static> Ledger<K> {
         }
         let mut writes = self.lock();
         self.remember(&mut writes, key, within, |write| {
+            write.left = true;
             if write.version.is_unset() || write.version < version {
                 write.version = version;
             }
@@ -177,7 +180,9 @@ impl<K: Resource + 'static> Ledger<K> {
     pub(super) fn deleted(&self, key: &ObjectKey, uid: Option<&str>, within: Duration) -> bool {
         let Some(uid) = uid else { return false };
         let mut writes = self.lock();
-        self.remember(&mut writes, key, within, |write| write.gone = Some(uid.to_owned()));
+        self.remember(&mut writes, key, within, |write| {
+            (write.gone, write.left) = (Some(uid.to_owned()), false);
+        });
         true
     }
 
@@ -191,7 +196,7 @@ impl<K: Resource + 'static> Ledger<K> {
         let at = Instant::now();
         // What is later than any moment is in ten minutes: then it is forgotten.
         let until = at + within.min(FORGOTTEN);
-        let new = || Write { version: ResourceVersion::UNSET, gone: None, at, until };
+        let new = || Write { version: ResourceVersion::UNSET, gone: None, left: false, at, until };
         let write = writes.entry_ref(key).or_insert_with(new);
         (write.at, write.until) = (at, until);
         change(write);
@@ -265,6 +270,18 @@ impl<K: Resource + Send + Sync + 'static> Remembered for Ledger<K> {
 
     fn wait<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Result<(), Behind>> {
         self.ready(key).boxed()
+    }
+
+    fn missed(self: Arc<Self>, key: &ObjectKey) -> Option<BoxFuture<'static, bool>> {
+        // The end of what the cache has is an event.
+        let write = self.get(key).filter(|write| write.left && self.store.get(key).is_none())?;
+        let (key, until) = (key.clone(), write.at + FORGOTTEN);
+        let waiting = async move {
+            let seen =
+                |object: Option<&Object<K>>, reached: &ResourceVersion| write.is_shown(object, reached);
+            self.store.wait_until_shown(&key, until, seen).await.is_ok() && self.store.get(&key).is_none()
+        };
+        Some(waiting.boxed())
     }
 }
 

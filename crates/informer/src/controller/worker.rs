@@ -107,10 +107,19 @@ where
         None
     }
 
-    /// Keeps what a call has written, for as long as the caches may not show it.
+    /// Keeps what a call has written, for as long as the caches may not show it. What it has made and is gone before a cache has it brings the
+    /// key back: a list that comes too late knows nothing of it.
     fn remember(&self, item: &T, written: Written) {
         if written.is_empty() {
             return;
+        }
+        if let Some(missed) = written.missed() {
+            let (queue, key, waiting) = (self.queue.clone(), item.clone(), self.waiting.clone());
+            tokio::spawn(async move {
+                if waiting.run_until_cancelled(missed).await == Some(true) {
+                    queue.add(key);
+                }
+            });
         }
         let mut all = self.lock_written();
         if all.len() == all.capacity() {

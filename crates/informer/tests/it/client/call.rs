@@ -10,7 +10,12 @@ use informer::{
     controller::{Action, Controller},
     model::ObjectKey,
 };
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use informer_apiserver::{Fault, Rule, Verb};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +65,44 @@ async fn c38_a_call_begins_when_the_cache_shows_what_the_last_call_for_its_key_w
     let calls = std::mem::take(&mut *calls.lock().unwrap());
     let first: Vec<(&str, u64)> = calls.iter().map(|(key, at)| (key.as_str(), *at)).take(3).collect();
     assert_eq!(first, [("shop/writes", 0), ("shop/reads", 2), ("shop/writes", 4)]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c38_what_a_call_has_made_and_is_gone_before_the_cache_has_it_brings_the_key_back() {
+    let stage = Stage::new().await;
+    let (began, calls, stop) = (Instant::now(), Calls::default(), CancellationToken::new());
+    let controller = Controller::new("configs");
+    let queue = controller.queue();
+    let (noted, maps) = (Arc::clone(&calls), stage.maps.clone());
+    let running = tokio::spawn(controller.run(stop.clone(), move |item: ObjectKey| {
+        noting(&noted, began, &item);
+        let maps = maps.clone();
+        async move {
+            if maps.lister().get_opt(&key("shop/child")).await.map_err(|error| error.to_string())?.is_none() {
+                maps.create(&PostParams::default(), &mk("shop/child"))
+                    .await
+                    .map_err(|error| error.to_string())?;
+            }
+            Ok::<_, String>(Action::AwaitChange)
+        }
+    }));
+    stage.server.faults().add(Rule::new(Fault::Refuse).verb(Verb::Watch));
+    stage.server.break_watches();
+    queue.add(key("shop/owner"));
+    sleep(Duration::from_secs(2)).await;
+    Api::<ConfigMap>::namespaced(stage.server.client(), "shop")
+        .delete("child", &DeleteParams::default())
+        .await
+        .unwrap();
+    // So the cache goes from a list without it to a list without it.
+    stage.server.compact();
+    stage.server.faults().clear();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(calls.lock().unwrap().len(), 2, "{calls:?}");
+    assert!(stage.informer.store().get(&key("shop/child")).is_some());
     stop.cancel();
     running.await.unwrap().unwrap();
     stage.end().await;
